@@ -1,0 +1,5 @@
+"""Drivers: they perform a run's effects, so that the machine has to know nothing of the world."""
+
+from fsm_agent.drivers.sync import Result, run
+
+__all__ = ["Result", "run"]

@@ -1,0 +1,140 @@
+"""The sync driver: ``run`` asks the model, runs the tools, and feeds the machine until it has halted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+
+import attrs
+
+from fsm_agent.drivers.interrupts import Interrupts
+from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, Observation, Reply, ToolsReturned
+from fsm_agent.guards import Guard, classic
+from fsm_agent.language import Language, language, locale_language
+from fsm_agent.machine import Run
+from fsm_agent.outcome import answer_of, message_of
+from fsm_agent.protocols import PROTOCOLS, Protocol
+from fsm_agent.tools import Tool, observe
+from fsm_agent.tools.base import well_formed
+from fsm_agent.traces.record import Trace, header_of
+from fsm_agent.traces.writer import TraceWriter
+
+Model = Callable[[Sequence[Message]], "str | Reply"]
+"""A model: from the history to a reply."""
+
+Hook = Callable[[Run], None]
+"""Called after every event that the run took."""
+
+
+@attrs.frozen
+class Result:
+    """How a run ended."""
+
+    reason: str
+    """The halt reason; it compares equal to its name, such as ``final_answer``."""
+    answer: str | None
+    """The model's answer; None where it gave none."""
+    message: str
+    """Why the run halted, in one sentence; the answer itself where it gave one."""
+    model_calls: int
+    steps: int
+    """Steps begun: a step is one model call and all that follows it."""
+    trace: Trace
+    """Everything that happened, and every edge taken with its readings."""
+
+
+def run(
+    task: str,
+    *,
+    model: Model,
+    tools: Iterable[Tool] = (),
+    guards: Sequence[Guard] | None = None,
+    protocol: str | Protocol = "line",
+    lang: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    title: str = "",
+    hook: Hook | None = None,
+) -> Result:
+    """Run an agent on ``task`` until it halts.
+
+    ``guards`` are ``classic()`` by default; ``lang`` (``en`` or ``zh``) is the locale's; ``trace`` names a file to which the record is
+    written as the run goes. A model that raises halts the run as ``model_error``; a tool that raises is an observation.
+    Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be
+    written; ``ValueError`` for two tools of one name, an unknown protocol or language.
+    """
+    tongue = language(lang or locale_language())
+    named = by_name(tools)
+    form = _protocol(protocol, tongue)
+    specs = tuple(each.spec for each in named.values())
+    machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs)
+    record = Trace(header_of(machine, title=title, at=time.time()), machine.log)
+    with TraceWriter(record, trace) as writer, Interrupts() as interrupts:
+        drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())))
+    assert machine.reason is not None
+    return Result(machine.reason, answer_of(machine), message_of(machine, tongue), machine.step, machine.step, record)
+
+
+def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Interrupts, hooks: Sequence[Hook]) -> None:
+    """Perform the machine's effects until it has halted. Raises ``KeyboardInterrupt`` after recording it."""
+    cancelled: KeyboardInterrupt | None = None
+    for hook in hooks:
+        hook(machine)
+    while (effect := machine.effect) is not None:
+        event: Event
+        match effect:
+            case AskModel(messages=messages):
+                try:
+                    with interrupts.allowed():
+                        event = _ask(model, messages)
+                except KeyboardInterrupt as error:
+                    cancelled, event = error, Cancelled(at=time.time())
+            case CallTools(calls=calls):
+                observations: list[Observation] = []
+                try:
+                    for call in calls:
+                        with interrupts.allowed():
+                            observation = observe(tools, call, machine.protocol.lang)
+                        observations.append(observation)
+                    event = ToolsReturned(tuple(observations), time.time())
+                except KeyboardInterrupt as error:
+                    text = machine.protocol.lang.say("cancelled by the user; its outcome is unknown")
+                    observations += [Observation(call.name, text, "cancelled") for call in calls[len(observations) :]]
+                    cancelled, event = error, Cancelled(tuple(observations), time.time())
+        machine.feed(event)
+        for hook in hooks:
+            hook(machine)
+    if cancelled is not None:
+        raise cancelled
+
+
+def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFailed:
+    try:
+        reply = model(messages)
+        if isinstance(reply, str):
+            reply = Reply(well_formed(reply))
+        elif not isinstance(reply, Reply):
+            raise TypeError(f"the model returned {type(reply).__name__}; it must return text or a Reply")
+    except Exception as error:
+        return ModelFailed(type(error).__name__, well_formed(str(error)), time.time())
+    return ModelReplied(reply, time.time())
+
+
+def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by name. Raises ``ValueError`` for two of one name, ``TypeError`` for what is not a tool."""
+    named: dict[str, Tool] = {}
+    for each in tools:
+        if not isinstance(each, Tool):
+            raise TypeError(f"{each!r} is not a tool; decorate the function with @tool")
+        if each.name in named:
+            raise ValueError(f"two tools have the name {each.name!r}; give one of them another with @tool(name=...)")
+        named[each.name] = each
+    return named
+
+
+def _protocol(protocol: str | Protocol, lang: Language) -> Protocol:
+    if isinstance(protocol, Protocol):
+        return protocol
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol is {protocol!r}; known are {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol](lang)

@@ -1,0 +1,269 @@
+"""What can happen to a run (events), what its replies mean (decisions), and what it asks of the world (effects).
+
+All of them are frozen values. Events are what the world said, and are all that a record has to keep: a decision is a
+pure function of a reply (a protocol makes it), an effect a pure function of the events so far (the machine makes it).
+
+The guards are shown the events and, after each reply, its decision; together they are the *facts* of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, overload
+
+import attrs
+import msgspec
+
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+# --- what a model says -------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Usage:
+    """What one model call cost."""
+
+    prompt_tokens: int | None = None
+    """Tokens read by the model; None: not known."""
+    completion_tokens: int | None = None
+    """Tokens written by the model; None: not known."""
+    cost: float | None = None
+    """In US dollars; None: not known, which is not the same as free."""
+
+
+@attrs.frozen
+class ToolRequest:
+    """A structured tool call as a model's server sends it, not yet checked."""
+
+    id: str
+    """The server's id of the call; it binds the result to the call."""
+    name: str
+    arguments: str
+    """JSON text, as it came; it may be anything."""
+
+
+@attrs.frozen
+class Reply:
+    """One answer of a model, as it came."""
+
+    text: str = ""
+    """What it said; empty where it only calls tools."""
+    tool_calls: tuple[ToolRequest, ...] = ()
+    finish_reason: str | None = None
+    """The server's word for why it stopped writing; ``length`` means that it was cut off."""
+    usage: Usage | None = None
+    model: str | None = None
+    """The name that the server gave for itself."""
+    latency_s: float | None = None
+    """From the question to the complete reply, in seconds."""
+    taken_as: Literal["answer", "talk", "unparseable"] | None = None
+    """Of a recorded reply: what the system that recorded it took it for. Live replies leave it to the protocol."""
+
+
+# --- decisions: what a reply means -------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ToolCall:
+    """A call that the model wants made: a tool's name and arguments that are JSON values."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    id: str = ""
+    """The server's id, where it gave one. It is no part of the call's identity."""
+
+    @property
+    def signature(self) -> tuple[str, bytes]:
+        """The call's identity: tool and canonical arguments (keys sorted at every depth, JSON types kept)."""
+        return self.name, _canonical(self.arguments)
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{', '.join(f'{key}={_shown(value)}' for key, value in self.arguments.items())}}}"
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else _canonical(value).decode()
+
+
+@attrs.frozen
+class Final:
+    """The reply is the answer."""
+
+    answer: str
+
+
+@attrs.frozen
+class ToolCalls:
+    """The reply asks for these calls, in this order."""
+
+    calls: tuple[ToolCall, ...]
+    thought: str = ""
+
+
+@attrs.frozen
+class Said:
+    """The reply talks to a person and ends nothing: a turn of a conversation."""
+
+    text: str
+
+
+@attrs.frozen
+class Malformed:
+    """The reply cannot be used. ``problem`` goes back to the model, so that it can mend its reply."""
+
+    problem: str
+    kind: Literal["unparseable", "empty", "truncated"] = "unparseable"
+    """``truncated``: the reply was cut off, and it held tool calls, which must not be run."""
+
+
+Decision = Final | ToolCalls | Said | Malformed
+
+# --- events: what the world said ---------------------------------------------------------------------------------
+
+ObservationKind = Literal["ok", "tool_error", "unknown_tool", "bad_arguments", "refused", "cancelled"]
+
+
+@attrs.frozen
+class Observation:
+    """What one tool call came to, as the model reads it."""
+
+    tool: str
+    """The name that was called, known or not."""
+    text: str
+    kind: ObservationKind = "ok"
+    """``refused``: a guard halted the run before the call was made. Anything but ``ok`` is an error."""
+    traceback: str | None = None
+    """For people: where a tool raised. It is never shown to a model."""
+
+    @property
+    def is_error(self) -> bool:
+        return self.kind != "ok"
+
+
+@attrs.frozen
+class ModelReplied:
+    """The model answered."""
+
+    reply: Reply
+    at: float | None = None
+    """When, in seconds since 1970 UTC; None: not known. So in every event."""
+
+
+@attrs.frozen
+class ModelFailed:
+    """The model, or the way to it, raised instead of answering."""
+
+    error: str
+    """The exception's type."""
+    message: str
+    at: float | None = None
+
+
+@attrs.frozen
+class ToolsReturned:
+    """Every call that was asked for has its observation, in call order."""
+
+    observations: tuple[Observation, ...]
+    at: float | None = None
+
+
+@attrs.frozen
+class UserSpoke:
+    """A person said something while the model was about to be asked."""
+
+    text: str
+    at: float | None = None
+
+
+@attrs.frozen
+class Cancelled:
+    """A person stopped the run (Ctrl-C)."""
+
+    observations: tuple[Observation, ...] = ()
+    """While tools ran: what each call came to, in call order; those that did not end are ``cancelled``."""
+    at: float | None = None
+
+
+@attrs.frozen
+class RecordingEnded:
+    """A recorded run simply ends here: nothing says why."""
+
+    at: float | None = None
+
+
+Event = ModelReplied | ModelFailed | ToolsReturned | UserSpoke | Cancelled | RecordingEnded
+Fact = Event | Decision
+
+# --- effects: what a run asks of the world -----------------------------------------------------------------------
+
+
+@attrs.frozen
+class Message:
+    """One entry of the history that a model is shown."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolRequest, ...] = ()
+    """With ``assistant``: the structured calls that it made."""
+    tool: str = ""
+    """With ``tool``: the name of the tool whose observation this is."""
+    tool_call_id: str = ""
+    """With ``tool``: the server's id of the call, where it gave one."""
+
+
+class Messages(Sequence[Message]):
+    """The first ``count`` messages of a history that only ever grows: a snapshot without a copy."""
+
+    __slots__ = ("_all", "_count")
+
+    def __init__(self, history: list[Message], count: int) -> None:
+        self._all = history
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return [self._all[i] for i in range(*index.indices(self._count))]
+        return self._all[range(self._count)[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a view of a growing list, equal to lists
+
+    def __repr__(self) -> str:
+        return f"Messages({list(self)!r})"
+
+
+@attrs.frozen
+class ToolSpec:
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = attrs.field(factory=dict)
+    """A JSON Schema of type ``object``."""
+
+
+@attrs.frozen
+class AskModel:
+    """Ask the model: show it the messages and the tools; feed ``ModelReplied`` or ``ModelFailed``."""
+
+    messages: Messages
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@attrs.frozen
+class CallTools:
+    """Make these calls; feed ``ToolsReturned`` with one observation a call, in this order."""
+
+    calls: tuple[ToolCall, ...]
+
+
+Effect = AskModel | CallTools

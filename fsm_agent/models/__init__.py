@@ -1,0 +1,5 @@
+"""Models: callables from the messages so far to a reply."""
+
+from fsm_agent.models.scripted import ScriptedModel, ScriptEnded
+
+__all__ = ["ScriptEnded", "ScriptedModel"]

@@ -1,0 +1,41 @@
+"""What a run came to, in words: the answer, and one sentence that says why it halted."""
+
+from __future__ import annotations
+
+from fsm_agent.events import Final, ModelFailed
+from fsm_agent.guards import Reading
+from fsm_agent.language import Language
+from fsm_agent.machine import Run, Taken
+
+
+def answer_of(run: Run) -> str | None:
+    """The model's final answer; None where there is none."""
+    return run.decision.answer if isinstance(run.decision, Final) else None
+
+
+def message_of(run: Run, lang: Language) -> str:
+    """Why the run halted, in one sentence; the answer itself where it gave one."""
+    say = lang.say
+    match run.reason:
+        case None:
+            return say("the run did not end")
+        case "final_answer":
+            return answer_of(run) or ""
+        case "model_error":
+            failed = next(entry for entry in reversed(run.log) if isinstance(entry, ModelFailed))
+            return say("stopped: the model failed ({error}: {message})", error=failed.error, message=failed.message)
+        case "cancelled":
+            return say("stopped: cancelled by the user")
+        case "recording_ended":
+            return say("the recording ends here")
+    reading = halting_reading(run)
+    guard = next(guard for guard in run.wiring.guards if guard.reason == run.reason)
+    assert reading is not None
+    return guard.explain(reading, lang)
+
+
+def halting_reading(run: Run) -> Reading | None:
+    """The reading that halted the run; None where no guard did."""
+    last = run.log[-1] if run.log else None
+    readings = last.readings if isinstance(last, Taken) else ()
+    return next((reading for reading in readings if reading.guard == run.reason), None)

@@ -1,0 +1,111 @@
+"""The line protocol: ``TOOL name key=value,key=value`` calls a tool, ``FINAL text`` answers.
+
+White space around the reply, the keyword, ``=`` and ``,`` does not matter. A value is text up to the next comma, or a JSON
+string in double quotes, which may hold commas. ``FINAL`` may go on over several lines, a ``TOOL`` reply may not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import attrs
+import msgspec
+
+from fsm_agent.events import Decision, Final, Malformed, Reply, ToolCall, ToolCalls, ToolSpec
+from fsm_agent.protocols.base import Protocol
+
+_NAME = re.compile(r'[^\s=,"]+')
+_PAIR = re.compile(
+    r'\s*(?P<key>[^\s=,"]+)\s*=\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<plain>[^",][^,]*)?)\s*(?P<end>,|$)', re.DOTALL
+)
+
+
+@attrs.frozen
+class LineProtocol(Protocol):
+    """Reads one-line replies. Argument values are text; a tool converts them by its signature."""
+
+    name: ClassVar[str] = "line"
+
+    def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:
+        say = self.lang.say
+        lines = [say("Solve the task. Answer every time with exactly one line, in one of these forms:"), *self._forms(), ""]
+        lines += [say("Tools:")] + [f"- {_heading(tool)}: {tool.description}".rstrip(": ") for tool in tools] if tools else [say("There are no tools.")]
+        return "\n".join(lines)
+
+    def parse(self, reply: Reply) -> Decision:
+        text = reply.text.strip()
+        if not text:
+            return self._malformed(self.lang.say("the reply is empty"), "empty")
+        keyword, *rest = text.split(maxsplit=1)
+        if keyword == "FINAL":
+            return Final(rest[0]) if rest else self._malformed(self.lang.say("FINAL stands without an answer"))
+        if keyword == "TOOL":
+            return self._tool(rest[0] if rest else "")
+        return self._malformed(self.lang.say("a reply starts with TOOL or FINAL, this one with {start}", start=repr(text[:40])))
+
+    def _tool(self, rest: str) -> Decision:
+        say = self.lang.say
+        if len(rest.splitlines()) > 1:
+            return self._malformed(say("a TOOL reply has one line only"))
+        name = _NAME.match(rest)
+        if name is None or rest[name.end() : name.end() + 1].strip():
+            return self._malformed(say("after TOOL a tool's name must follow, alone"))
+        arguments: dict[str, str] = {}
+        at = len(rest) if not rest[name.end() :].strip() else name.end()
+        comma = False
+        while at < len(rest) or comma:
+            pair = _PAIR.match(rest, at)
+            if pair is None:
+                return self._malformed(say("{pair} is not of the form key=value", pair=repr(rest[at:].split(",")[0].strip())))
+            key = pair["key"]
+            if key in arguments:
+                return self._malformed(say("{key} is given twice", key=key))
+            try:
+                arguments[key] = msgspec.json.decode(pair["quoted"], type=str) if pair["quoted"] else (pair["plain"] or "").strip()
+            except (msgspec.DecodeError, UnicodeEncodeError):
+                return self._malformed(say("the value of {key} is not a JSON string", key=key))
+            at, comma = pair.end(), pair["end"] == ","
+        return ToolCalls((ToolCall(name[0], arguments),))
+
+    def _malformed(self, problem: str, kind: str = "unparseable") -> Malformed:
+        parts = [self.lang.say("The reply cannot be parsed: {problem}.", problem=problem), self.lang.say("Answer with exactly one line:"), *self._forms()]
+        return Malformed("\n".join(parts), "empty" if kind == "empty" else "unparseable")
+
+    def _forms(self) -> list[str]:
+        return ["TOOL name key=value,key=value", self.lang.say("FINAL the answer")]
+
+
+def print_call(call: ToolCall) -> str:
+    """The call as a line of this protocol, which parses back to the same call.
+
+    Values are text here: a value of another type is printed as its JSON. Raises ``ValueError`` for a tool name or a key
+    that the form cannot hold (with white space, ``=``, ``,`` or ``"``).
+    """
+    for name in (call.name, *call.arguments):
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot stand in a TOOL line: white space, '=', ',' and '\"' are not allowed in names")
+    pairs = ",".join(f"{key}={_printed(value)}" for key, value in call.arguments.items())
+    return f"TOOL {call.name} {pairs}".rstrip()
+
+
+def _printed(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if text.isprintable() and text == text.strip() and "," not in text and not text.startswith('"'):
+        return text
+    return _escape(msgspec.json.encode(text).decode())
+
+
+def _escape(quoted: str) -> str:
+    """Line breaks that JSON lets stand (U+2028 and the like), escaped, so that the call stays one line."""
+    return "".join(char if char.isprintable() else "".join(f"\\u{unit:04x}" for unit in _utf16(char)) for char in quoted)
+
+
+def _utf16(char: str) -> list[int]:
+    raw = char.encode("utf-16-be")
+    return [int.from_bytes(raw[i : i + 2], "big") for i in range(0, len(raw), 2)]
+
+
+def _heading(tool: ToolSpec) -> str:
+    properties = tool.parameters.get("properties", {})
+    return f"{tool.name}({', '.join(properties)})"

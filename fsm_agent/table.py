@@ -1,0 +1,156 @@
+"""THE table: every edge of the agent's machine, one row an edge. Nothing else in the project restates it.
+
+The theory
+----------
+An LLM agent is a guarded ``while`` loop: ask the model, run the tools that it named, write what they returned into
+the history, and ask again, *unless* something says stop. Written as a loop, the interesting part (who may stop it,
+when, and in what order they are asked) hides in ``if`` and ``break``. Written as a machine, it is this table.
+
+**States.** Two of them wait for the world, two are pure, one is the end:
+
+- ``Deciding`` waits for the model.
+- ``Parsing`` is pure: a protocol has turned the reply into a decision, and the guards that must act *before* anything is
+  executed are judged.
+- ``Executing`` waits for the tools.
+- ``Observing`` is pure: the observations (or the correction of a malformed reply) are in the history, and the other
+  guards are judged.
+- ``Halted`` has no edge out of it. Why it was entered is the edge's ``reason``; people write ``Halted(max_steps)``.
+
+**Triggers.** From the waiting states a trigger is an event of the world. From the pure states it is the machine's own
+(``parsed``, ``observed``): the run passes through them without stopping.
+
+**A step** is one model call and all that follows it until the next one. The rows with ``begins_step`` are those on
+which the model was heard (or failed, or was called off), so *the number of steps is the number of model calls*.
+
+**Guards.** An edge is taken when its guard holds. ``is_...`` are predicates over the decision. The others are the values
+from ``fsm_agent.guards``, each of which folds the run's facts into a reading with a limit; its edge is there only in a
+machine that has been given that guard.
+
+Rules for whoever edits this file
+---------------------------------
+1. Rows with the same source and trigger form a group; within it the order is the priority, and **the last row of a group
+   has no guard**. So no event is ever refused, and when several guards trip at once the first of them names the halt.
+2. Every row into ``Halted`` has a reason, and only those have one. Nothing leaves ``Halted``.
+3. Ids are unique and stable: traces hold them.
+4. ``final_answer`` stands first in its group: an answer that came is never thrown away by a limit.
+5. Every cycle goes through ``model_replied`` and ``go_on``, hence past ``max_steps``; but for ``user_spoke``, which a person
+   has to take each time. That is why a run with a step cap ends.
+
+What is not pretty: ``Cancelled`` and ``RecordingEnded`` can happen in both waiting states, which costs two rows each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import attrs
+
+State = Literal["Deciding", "Parsing", "Executing", "Observing", "Halted"]
+
+DECIDING: State = "Deciding"
+PARSING: State = "Parsing"
+EXECUTING: State = "Executing"
+OBSERVING: State = "Observing"
+HALTED: State = "Halted"
+
+STATES: tuple[State, ...] = (DECIDING, PARSING, EXECUTING, OBSERVING, HALTED)
+INITIAL: State = DECIDING
+PURE: frozenset[State] = frozenset({PARSING, OBSERVING})
+"""The states that a run passes through without waiting for the world."""
+
+
+@attrs.frozen
+class Row:
+    """One edge."""
+
+    id: str
+    source: State
+    trigger: str
+    guard: str | None
+    """A predicate's or a guard class's name; None: taken when nothing before it in its group was."""
+    dest: State
+    label: str
+    """The edge in a person's words, for diagrams (English; the catalogue has the rest)."""
+    reason: str | None = None
+    """Of an edge into Halted: the halt reason."""
+    begins_step: bool = False
+    """A model call was made: the step counter goes up before this edge is recorded."""
+
+
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    #   id                          source     trigger            guard                dest        label
+    Row("model_replied",            DECIDING,  "model_replied",   None,                PARSING,    "model replied", begins_step=True),
+    Row("model_error",              DECIDING,  "model_failed",    None,                HALTED,     "model failed", reason="model_error", begins_step=True),
+    Row("user_spoke",               DECIDING,  "user_spoke",      None,                DECIDING,   "a person spoke"),
+    Row("cancelled",                DECIDING,  "cancelled",       None,                HALTED,     "cancelled", reason="cancelled", begins_step=True),
+    Row("recording_ended",          DECIDING,  "recording_ended", None,                HALTED,     "recording ended", reason="recording_ended"),
+
+    Row("final_answer",             PARSING,   "parsed",          "is_final_answer",   HALTED,     "final answer", reason="final_answer"),
+    Row("repeated_call",            PARSING,   "parsed",          "RepeatedCall",      HALTED,     "repeats", reason="repeated_call"),
+    Row("malformed",                PARSING,   "parsed",          "is_malformed",      OBSERVING,  "malformed"),
+    Row("said",                     PARSING,   "parsed",          "is_said",           OBSERVING,  "said to a person"),
+    Row("call_tools",               PARSING,   "parsed",          None,                EXECUTING,  "tool call"),
+
+    Row("tools_returned",           EXECUTING, "tools_returned",  None,                OBSERVING,  "tools returned"),
+    Row("cancelled_executing",      EXECUTING, "cancelled",       None,                HALTED,     "cancelled", reason="cancelled"),
+    Row("recording_ended_executing", EXECUTING, "recording_ended", None,               HALTED,     "recording ended", reason="recording_ended"),
+
+    Row("consecutive_errors",       OBSERVING, "observed",        "ConsecutiveErrors", HALTED,     "errors", reason="consecutive_errors"),
+    Row("max_steps",                OBSERVING, "observed",        "MaxSteps",          HALTED,     "steps", reason="max_steps"),
+    Row("go_on",                    OBSERVING, "observed",        None,                DECIDING,   "go on"),
+)
+# fmt: on
+
+PREDICATES = frozenset({"is_final_answer", "is_malformed", "is_said"})
+"""The guards that are predicates over the decision; every other name in the guard column is a guard class."""
+
+GUARD_REASONS = frozenset(row.reason for row in ROWS if row.guard and row.guard not in PREDICATES)
+"""The reasons that have a place in the table and are there only with their guard."""
+
+UNGUARDED_REASONS = frozenset(row.reason for row in ROWS if row.reason) - GUARD_REASONS
+
+LAST_GUARD: dict[State, str] = {PARSING: "malformed", OBSERVING: "max_steps"}
+"""A user's own guard gets its edge before this row: after the measured ones, and before the cap, which is judged last."""
+
+
+@attrs.frozen
+class GuardEdge:
+    """What the table has to know of a guard to give it an edge."""
+
+    guard: str
+    """The class's name."""
+    reason: str
+    watches: State
+    """Parsing (before anything is executed) or Observing (after the observation was written)."""
+    label: str
+
+
+def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
+    """The rows of a machine with these guards, in order: the built-in ones at their places, a user's own before ``LAST_GUARD``.
+
+    Raises ``ValueError`` when a guard watches a state in which none is judged, when two guards have the same reason, or when
+    a guard takes the reason of an edge that is no guard's.
+    """
+    wanted: dict[str, GuardEdge] = {}
+    for guard in guards:
+        if guard.watches not in LAST_GUARD:
+            raise ValueError(f"{guard.guard}.watches is {guard.watches!r}; guards are judged in {' or '.join(LAST_GUARD)}")
+        if guard.reason in wanted:
+            raise ValueError(f"{wanted[guard.reason].guard} and {guard.guard} both halt with the reason {guard.reason!r}; give one of them another")
+        if guard.reason in UNGUARDED_REASONS:
+            raise ValueError(f"{guard.guard} halts with {guard.reason!r}, which is the machine's own reason; give it another")
+        wanted[guard.reason] = guard
+    rows: list[Row] = []
+    for row in ROWS:
+        rows += [
+            Row(guard.reason, row.source, row.trigger, guard.guard, HALTED, guard.label, guard.reason)
+            for guard in wanted.values()
+            if guard.reason not in GUARD_REASONS and LAST_GUARD[guard.watches] == row.id
+        ]
+        if row.reason in wanted:
+            rows.append(attrs.evolve(row, guard=wanted[row.reason].guard))
+        elif row.guard is None or row.guard in PREDICATES:
+            rows.append(row)
+    return tuple(rows)

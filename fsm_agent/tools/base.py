@@ -1,0 +1,105 @@
+"""``@tool``: a plain function as a tool that a model can call, and whatever it does becomes an observation."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from fsm_agent.events import Observation, ObservationKind, ToolCall, ToolSpec
+from fsm_agent.guards.classic import ERROR_PREFIX
+from fsm_agent.language import ENGLISH, Language
+from fsm_agent.tools.schema import BadArguments, Parameter, check_arguments, json_schema, parameters_of
+
+
+class ToolError(Exception):
+    """Raise it in a tool to tell the model what went wrong; its message is what the model reads."""
+
+
+@attrs.frozen
+class Tool:
+    """A function that a model can call. It is still callable as the function that it was."""
+
+    function: Callable[..., Any]
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as a model is told of it."""
+        return ToolSpec(self.name, self.description, json_schema(self.parameters))
+
+    def observe(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
+        """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` is raised."""
+        try:
+            arguments = check_arguments(self.name, self.parameters, call.arguments, lang)
+        except BadArguments as error:
+            return _failed(call, str(error), "bad_arguments")
+        try:
+            text = as_text(self.function(**arguments))
+        except KeyboardInterrupt:
+            raise
+        except ToolError as error:
+            return _failed(call, str(error), "tool_error")
+        except BaseException as error:  # a tool never breaks the loop, whatever it raises
+            return _failed(call, f"{type(error).__name__}: {error}", "tool_error", well_formed("".join(traceback.format_exception(error))))
+        return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
+
+
+def tool(function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
+    """Make a ``Tool`` of a plain function: ``@tool`` or ``@tool(name=..., description=...)``.
+
+    Name, description and parameters come from the function's name, docstring and signature. Raises ``TypeError`` for a
+    signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot hold).
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        described, parameters = _docstring(function)
+        return Tool(function, name or function.__name__, described if description is None else description, parameters_of(function, parameters))
+
+    return make if function is None else make(function)
+
+
+def observe(tools: Mapping[str, Tool], call: ToolCall, lang: Language = ENGLISH) -> Observation:
+    """Make one call with these tools, by name; an unknown name is an error observation."""
+    found = tools.get(call.name)
+    if found is None:
+        return _failed(call, lang.say("unknown tool {name}", name=call.name), "unknown_tool")
+    return found.observe(call, lang)
+
+
+def as_text(value: Any) -> str:
+    """What a tool returned, as the model reads it: text as it is, everything else as JSON, or as ``str`` where JSON cannot hold it."""
+    if isinstance(value, str):
+        return well_formed(value)
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, UnicodeEncodeError, RecursionError):
+        return well_formed(str(value))
+
+
+def well_formed(text: str) -> str:
+    """``text`` with lone surrogates, which no file can hold, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode() if not text.isascii() else text
+
+
+def _failed(call: ToolCall, problem: str, kind: ObservationKind, trace: str | None = None) -> Observation:
+    return Observation(call.name, f"{ERROR_PREFIX} {well_formed(problem)}", kind, trace)
+
+
+def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    text = (function.__doc__ or "").strip()
+    if not text:
+        return "", {}
+    from docstring_parser import parse
+
+    parsed = parse(text)
+    described = "\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
+    return described, {parameter.arg_name: parameter.description or "" for parameter in parsed.params}

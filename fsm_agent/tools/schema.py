@@ -1,0 +1,127 @@
+"""A tool's parameters from its signature: a JSON Schema for models, and the check and conversion of the arguments of a call."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Union
+
+import attrs
+import msgspec
+
+from fsm_agent.language import ENGLISH, Language
+
+
+@attrs.frozen
+class Parameter:
+    """One parameter of a tool."""
+
+    name: str
+    type: Any
+    description: str = ""
+    default: Any = inspect.Parameter.empty
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+
+class BadArguments(Exception):
+    """Arguments that do not fit a tool's signature; the message names each and what was expected."""
+
+
+def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> tuple[Parameter, ...]:
+    """The parameters of ``function``. Raises ``TypeError``, naming the parameter, for a signature that a model cannot call."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    found = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(f"tool {function.__name__}: {parameter} cannot be given by name; use plain named parameters")
+        hint = hints.get(name, Any)
+        try:
+            msgspec.json.schema(hint)
+        except (TypeError, RuntimeError) as error:
+            raise TypeError(f"tool {function.__name__}: {name} has a type that JSON cannot hold ({error})") from None
+        found.append(Parameter(name, hint, descriptions.get(name, ""), parameter.default))
+    return tuple(found)
+
+
+def json_schema(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+    """A JSON Schema of type ``object`` that takes these parameters and no others."""
+    schemas, components = msgspec.json.schema_components([parameter.type for parameter in parameters], ref_template="#/$defs/{name}")
+    properties: dict[str, Any] = {}
+    for parameter, schema in zip(parameters, schemas, strict=True):
+        extra: dict[str, Any] = {"description": parameter.description} if parameter.description else {}
+        if not parameter.required:
+            extra["default"] = msgspec.to_builtins(parameter.default)
+        properties[parameter.name] = {**schema, **extra}
+    required = [parameter.name for parameter in parameters if parameter.required]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {**schema, "$defs": components} if components else schema
+
+
+def check_arguments(tool: str, parameters: tuple[Parameter, ...], arguments: Mapping[str, Any], lang: Language = ENGLISH) -> dict[str, Any]:
+    """The arguments, converted to the parameters' types. Raises ``BadArguments`` naming every one that is missing, surplus or ill-typed."""
+    say = lang.say
+    known = {parameter.name: parameter for parameter in parameters}
+    takes = ", ".join(known) or say("none")
+    problems = [say("{tool} has no parameter {name} (its parameters: {names})", tool=tool, name=name, names=takes) for name in arguments if name not in known]
+    converted: dict[str, Any] = {}
+    bad: dict[str, list[str]] = {}
+    for name, parameter in known.items():
+        if name not in arguments:
+            if parameter.required:
+                problems.append(say("{tool} needs the argument {name}: {expected}", tool=tool, name=name, expected=expected(parameter.type, lang)))
+            continue
+        try:
+            converted[name] = convert(arguments[name], parameter.type)
+        except (msgspec.ValidationError, ValueError, RecursionError):
+            bad.setdefault(expected(parameter.type, lang), []).append(f"{name}={_shown(arguments[name])}")
+    for what, pairs in bad.items():
+        problems.append(say("{tool} expected {expected}, got {pairs}", tool=tool, expected=what, pairs=", ".join(pairs)))
+    if problems:
+        raise BadArguments(say("; ").join(problems))
+    return converted
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """``value`` as a ``kind``: text is read as the number, truth value or JSON that it spells. Raises ``msgspec.ValidationError``."""
+    if isinstance(value, str):
+        value = value.strip() if kind in {int, float, bool} else value
+        try:
+            return msgspec.convert(value, kind, strict=False)
+        except msgspec.ValidationError as error:
+            try:
+                return msgspec.json.decode(value, type=kind, strict=False)
+            except (msgspec.DecodeError, UnicodeEncodeError):
+                raise error from None
+    return msgspec.convert(value, kind, strict=False)
+
+
+def expected(kind: Any, lang: Language = ENGLISH) -> str:
+    """The type in words: what a value of it must be."""
+    say = lang.say
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return expected(inner[0], lang)
+    if origin is Literal:
+        return say("one of {values}", values=", ".join(repr(value) for value in inner))
+    if origin in {Union, types.UnionType}:
+        return say(" or ").join(expected(option, lang) for option in inner)
+    if origin in {list, tuple, set, frozenset} or kind in {list, tuple, set, frozenset}:
+        return say("a list (of: {item})", item=expected(inner[0], lang)) if inner else say("a list")
+    words = {
+        int: say("an integer"),
+        float: say("a number"),
+        bool: say("true or false"),
+        str: say("text"),
+        type(None): "null",
+        dict: say("an object"),
+    }
+    return words.get(kind) or words.get(origin) or getattr(kind, "__name__", str(kind))
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,38 @@
+"""Reading a trace file back."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from fsm_agent.events import Event
+from fsm_agent.machine import Taken
+from fsm_agent.traces.record import Trace, TraceError, decode_entry, decode_header
+
+
+def load(path: str | PathLike[str]) -> Trace:
+    """The trace in the file. A last line that was cut off is left out, and the trace says so.
+
+    Raises ``TraceError`` with the line's number for a file that is no trace, ``OSError`` where it cannot be read.
+    """
+    lines = Path(path).read_bytes().split(b"\n")
+    tail = lines.pop()
+    if tail and not lines:
+        lines, tail = [tail], b""
+    if not lines:
+        raise TraceError(f"{path}: the file is empty")
+    number = 1
+    try:
+        header = decode_header(lines[0])
+        log: list[Event | Taken] = []
+        for number, line in enumerate(lines[1:], 2):
+            log.append(decode_entry(line))
+    except TraceError as error:
+        raise TraceError(f"{path}, line {number}: {error}") from None
+    if tail:
+        try:
+            log.append(decode_entry(tail))
+            tail = b""
+        except TraceError:
+            pass
+    return Trace(header, log, cut_off=bool(tail))

@@ -1,0 +1,177 @@
+"""The record of a run: a header, then events and the edges taken on them, in order. One line of JSON each.
+
+A line is a header (``{"trace": 1, ...}``), an event (``{"event": "ModelReplied", ...}``) or an edge (``{"edge": "go_on", ...}``).
+Fields that have their default are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import attrs
+import msgspec
+
+from fsm_agent.events import Event, ToolSpec
+from fsm_agent.guards import BUILT_IN, Guard, limits
+from fsm_agent.language import language
+from fsm_agent.machine import Run, Taken
+from fsm_agent.protocols import PROTOCOLS
+
+FORMAT = 1
+"""The version of the format that this module writes; it reads this one and older ones."""
+
+EVENTS: dict[str, type] = {event.__name__: event for event in get_args(Event)}
+
+
+class TraceError(ValueError):
+    """A trace that cannot be read: what, where, and how to mend it, in one line."""
+
+
+@attrs.frozen
+class GuardSpec:
+    """A guard as a record names it."""
+
+    reason: str
+    guard: str
+    """The class's name."""
+    limits: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Header:
+    """What a run was set up with."""
+
+    task: str
+    protocol: str
+    lang: str = "en"
+    guards: tuple[GuardSpec, ...] = ()
+    """In the order of the table."""
+    tools: tuple[ToolSpec, ...] = ()
+    title: str = ""
+    """The run's name for people, such as a scenario's."""
+    at: float | None = None
+    """When it began, in seconds since 1970 UTC."""
+
+
+@attrs.frozen
+class Trace:
+    """A recorded run."""
+
+    header: Header
+    log: Sequence[Event | Taken]
+    cut_off: bool = False
+    """The file ended in the middle of a line, as after a kill: the whole lines are here."""
+
+    @property
+    def events(self) -> list[Event]:
+        return [entry for entry in self.log if not isinstance(entry, Taken)]
+
+    @property
+    def edges(self) -> list[Taken]:
+        return [entry for entry in self.log if isinstance(entry, Taken)]
+
+    def new_run(self, guards: Sequence[Guard] | None = None) -> Run:
+        """A run set up as the recorded one, with nothing fed to it yet; ``guards`` replaces its guards.
+
+        Raises ``TraceError`` for a guard, protocol or language that this package does not know.
+        """
+        header = self.header
+        if header.protocol not in PROTOCOLS:
+            raise TraceError(f"the protocol {header.protocol!r} is not known; known are {', '.join(PROTOCOLS)}")
+        try:
+            lang = language(header.lang)
+        except ValueError as error:
+            raise TraceError(str(error)) from None
+        made = [_guard(spec) for spec in header.guards] if guards is None else guards
+        return Run(header.task, guards=made, protocol=PROTOCOLS[header.protocol](lang), tools=header.tools)
+
+    def replay(self, guards: Sequence[Guard] | None = None) -> Run:
+        """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, ``UnexpectedEvent`` for a record that no run can have made."""
+        run = self.new_run(guards)
+        for event in self.events:
+            run.feed(event)
+        return run
+
+
+def header_of(run: Run, *, title: str = "", at: float | None = None) -> Header:
+    """The header for a record of ``run``."""
+    guards = tuple(GuardSpec(guard.reason, type(guard).__name__, limits([guard])) for guard in run.wiring.guards)
+    return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, at)
+
+
+def _guard(spec: GuardSpec) -> Guard:
+    kind = BUILT_IN.get(spec.reason)
+    if kind is None or kind.__name__ != spec.guard:
+        raise TraceError(f"the guard {spec.guard} ({spec.reason}) is not one of this package's; give the guards to replay with")
+    try:
+        return kind(**spec.limits)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"the guard {spec.guard}: {error}") from None
+
+
+# --- lines -------------------------------------------------------------------------------------------------------
+
+
+def encode(entry: Header | Event | Taken) -> bytes:
+    """One line, with its line break."""
+    fields = _plain(entry)
+    match entry:
+        case Header():
+            fields = {"trace": FORMAT, **fields}
+        case Taken():
+            pass
+        case _:
+            fields = {"event": type(entry).__name__, **fields}
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def decode_header(line: bytes) -> Header:
+    """Raises ``TraceError`` for a line that is no header, or of a newer format than this package's."""
+    fields = _object(line)
+    version = fields.get("trace")
+    if not isinstance(version, int):
+        raise TraceError('this is no trace: the first line has no "trace" field')
+    if version > FORMAT:
+        raise TraceError(f"the trace has format {version}, this version reads up to {FORMAT}; upgrade fsm_agent")
+    return _convert(fields, Header)
+
+
+def decode_entry(line: bytes) -> Event | Taken:
+    """Raises ``TraceError`` for a line that is neither an event nor an edge."""
+    fields = _object(line)
+    if "edge" in fields:
+        return _convert(fields, Taken)
+    kind = EVENTS.get(str(fields.get("event")))
+    if kind is None:
+        raise TraceError(f"neither an edge nor a known event: {str(fields.get('event'))[:40]!r}")
+    return _convert(fields, kind)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        fields = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise TraceError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise TraceError("not a JSON object")
+    return fields
+
+
+def _convert(fields: dict[str, Any], kind: type) -> Any:
+    try:
+        return msgspec.convert(fields, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise TraceError(f"{kind.__name__}: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A value of this package as plain dicts and lists, its fields in order, without those that have their default."""
+    if attrs.has(type(value)):
+        pairs = ((field, getattr(value, field.name)) for field in attrs.fields(type(value)))
+        return {field.name: _plain(item) for field, item in pairs if not _is_default(field, item)}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
+    return value is field.default or (value == field.default and type(value) is type(field.default)) or (isinstance(field.default, attrs.Factory) and not value)  # type: ignore[arg-type]  # Factory is a class
