@@ -118,6 +118,25 @@ class Malformed:
 
 Decision = Final | ToolCalls | Said | Malformed
 
+# --- tools, as a model is told of them -----------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ToolSpec:
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = attrs.field(factory=dict)
+    """A JSON Schema of type ``object``."""
+    polls: bool = False
+    """Calling it again and again is how it is used: its repeats are no loop."""
+    volatile: tuple[str, ...] = ()
+    """Fields of its arguments and of its JSON observations that say nothing of progress, such as ``elapsed``."""
+    idempotent: bool = False
+    """A second run of the same call changes nothing."""
+
+
 # --- events: what the world said ---------------------------------------------------------------------------------
 
 ObservationKind = Literal["ok", "tool_error", "unknown_tool", "bad_arguments", "refused", "cancelled"]
@@ -191,8 +210,15 @@ class RecordingEnded:
     at: float | None = None
 
 
+@attrs.frozen
+class Started:
+    """A run is set up: the first fact that its guards are shown. It is no event; a record's header says as much."""
+
+    tools: tuple[ToolSpec, ...] = ()
+
+
 Event = ModelReplied | ModelFailed | ToolsReturned | UserSpoke | Cancelled | RecordingEnded
-Fact = Event | Decision
+Fact = Started | Event | Decision
 
 # --- effects: what a run asks of the world -----------------------------------------------------------------------
 
@@ -239,16 +265,6 @@ class Messages(Sequence[Message]):
 
     def __repr__(self) -> str:
         return f"Messages({list(self)!r})"
-
-
-@attrs.frozen
-class ToolSpec:
-    """A tool as a model is told of it."""
-
-    name: str
-    description: str = ""
-    parameters: Mapping[str, Any] = attrs.field(factory=dict)
-    """A JSON Schema of type ``object``."""
 
 
 @attrs.frozen

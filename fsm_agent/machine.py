@@ -26,6 +26,7 @@ from fsm_agent.events import (
     Decision,
     Effect,
     Event,
+    Fact,
     Final,
     Malformed,
     Message,
@@ -36,6 +37,7 @@ from fsm_agent.events import (
     RecordingEnded,
     Reply,
     Said,
+    Started,
     ToolCalls,
     ToolsReturned,
     ToolSpec,
@@ -128,6 +130,7 @@ _TESTS: dict[str, Callable[[Run], bool]] = {
     "is_final_answer": partial(_decision_is, Final),
     "is_malformed": partial(_decision_is, Malformed),
     "is_said": partial(_decision_is, Said),
+    "is_warned": lambda run: any(reading.warns for reading in run.readings),
 }
 assert _TESTS.keys() == PREDICATES
 
@@ -143,7 +146,7 @@ class Wiring:
         self.judges = {state: tuple((i, self.guards[i].judge) for i in indices) for state, indices in judged.items()}
         self.folds = {
             fact: tuple((i, guard.fold) for i, guard in enumerate(self.guards) if not guard.folds or fact in guard.folds)
-            for fact in (*get_args(Event), *get_args(Decision))
+            for fact in get_args(Fact)
         }
         place = {self.guards[i].reason: at for indices in judged.values() for at, i in enumerate(indices)}
         edges: list[Any] = [
@@ -212,6 +215,7 @@ class Run:
         self.decision: Decision | None = None
         """What the last reply meant."""
         self.memories: list[Any] = [guard.start() for guard in self.wiring.guards]
+        self._fold(Started(tools))
         self.readings: tuple[Reading, ...] = ()
         """Of the guards that were judged last."""
         self.edge: Edge | None = None
@@ -282,8 +286,7 @@ class Run:
         elif self.state == OBSERVING:
             if isinstance(decision, Malformed):
                 self._answer(reply, decision.problem)
-            self._judge(OBSERVING)
-            self._fire("observed")
+            self._conclude()
         elif isinstance(decision, ToolCalls):
             refused = self.protocol.lang.say(REFUSED, reason=self.reason)
             self._write([Observation(call.name, refused, "refused") for call in decision.calls])
@@ -291,8 +294,17 @@ class Run:
     def _observe(self, observations: Sequence[Observation]) -> None:
         """Observing after tools ran: what they returned is written, and the other guards are judged."""
         self._write(observations)
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """The end of a step: the guards of Observing are judged, and a warning is written down."""
         self._judge(OBSERVING)
         self._fire("observed")
+        if self.edge is not None and self.edge.row.id == "nudge":
+            by_reason = {guard.reason: guard for guard in self.wiring.guards}
+            for reading in self.readings:
+                if reading.warns:
+                    self.history.append(Message("user", by_reason[reading.guard].nudge(reading, self.protocol.lang)))
 
     def _write(self, observations: Sequence[Observation]) -> None:
         assert isinstance(self.decision, ToolCalls)

@@ -33,8 +33,8 @@ Rules for whoever edits this file
 2. Every row into ``Halted`` has a reason, and only those have one. Nothing leaves ``Halted``.
 3. Ids are unique and stable: traces hold them.
 4. ``final_answer`` stands first in its group: an answer that came is never thrown away by a limit.
-5. Every cycle goes through ``model_replied`` and ``go_on``, hence past ``max_steps``; but for ``user_spoke``, which a person
-   has to take each time. That is why a run with a step cap ends.
+5. Every cycle goes through ``model_replied`` and then ``go_on`` or ``nudge``, hence past ``max_steps``; but for ``user_spoke``,
+   which a person has to take each time. That is why a run with a step cap ends.
 
 What is not pretty: ``Cancelled`` and ``RecordingEnded`` can happen in both waiting states, which costs two rows each.
 """
@@ -99,12 +99,13 @@ ROWS: tuple[Row, ...] = (
 
     Row("consecutive_errors",       OBSERVING, "observed",        "ConsecutiveErrors", HALTED,     "errors", reason="consecutive_errors"),
     Row("max_steps",                OBSERVING, "observed",        "MaxSteps",          HALTED,     "steps", reason="max_steps"),
+    Row("nudge",                    OBSERVING, "observed",        "is_warned",         DECIDING,   "nudge"),
     Row("go_on",                    OBSERVING, "observed",        None,                DECIDING,   "go on"),
 )
 # fmt: on
 
-PREDICATES = frozenset({"is_final_answer", "is_malformed", "is_said"})
-"""The guards that are predicates over the decision; every other name in the guard column is a guard class."""
+PREDICATES = frozenset({"is_final_answer", "is_malformed", "is_said", "is_warned"})
+"""The guards that are predicates over the decision or the readings; every other name in the guard column is a guard class."""
 
 GUARD_REASONS = frozenset(row.reason for row in ROWS if row.guard and row.guard not in PREDICATES)
 """The reasons that have a place in the table and are there only with their guard."""
@@ -125,6 +126,8 @@ class GuardEdge:
     watches: State
     """Parsing (before anything is executed) or Observing (after the observation was written)."""
     label: str
+    warns: bool = False
+    """It may warn before it halts; without such a guard the machine has no ``nudge``."""
 
 
 def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
@@ -151,6 +154,8 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
         ]
         if row.reason in wanted:
             rows.append(attrs.evolve(row, guard=wanted[row.reason].guard))
+        elif row.guard == "is_warned":
+            rows += [row] if any(guard.warns for guard in wanted.values()) else []
         elif row.guard is None or row.guard in PREDICATES:
             rows.append(row)
     return tuple(rows)

@@ -53,6 +53,8 @@ class Reading:
     limit: float
     trips: bool
     evidence: tuple[Evidence, ...] = ()
+    warns: bool = False
+    """The guard has a word for the model before it comes to a halt: the run takes the edge ``nudge``, if nothing halts it."""
 
 
 class Guard(ABC):
@@ -85,10 +87,14 @@ class Guard(ABC):
         """The halt in one sentence, for people."""
         return lang.say("stopped: {guard} reached {value} of {limit}", guard=self.reason, value=reading.value, limit=reading.limit)
 
-    @classmethod
-    def edge(cls) -> GuardEdge:
+    def nudge(self, reading: Reading, lang: Language) -> str:
+        """One sentence to the model, when a reading warns."""
+        return lang.say("Warning: {guard} is at {value}, and the run is stopped at {limit}.", guard=self.reason, value=reading.value, limit=reading.limit)
+
+    def edge(self) -> GuardEdge:
         """The guard as the table needs it."""
-        return GuardEdge(cls.__name__, cls.reason, cls.watches, cls.label or cls.reason)
+        warns = getattr(self, "warn_at", None) is not None
+        return GuardEdge(type(self).__name__, self.reason, self.watches, self.label or self.reason, warns)
 
 
 def at_least(least: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
