@@ -59,10 +59,6 @@ TRIGGERS: dict[type, str] = {
 """The trigger that each event of the world pulls."""
 
 
-CUT_OFF = "The reply was cut off, so none of its tool calls was made. Make one call, and make it shorter."
-REFUSED = "refused, the run was stopped first: {reason}"
-
-
 class UnexpectedEvent(RuntimeError):
     """An event that cannot happen in the state of the run was fed to it. The run is as it was."""
 
@@ -273,7 +269,8 @@ class Run:
         """Parsing: the decision is made and shown to the guards that act before execution."""
         decision = self.protocol.parse(reply)
         if type(decision) is ToolCalls and reply.finish_reason == "length":
-            decision = Malformed(self.protocol.lang.say(CUT_OFF), "truncated")
+            say = self.protocol.lang.say
+            decision = Malformed(say("The reply was cut off, so none of its tool calls was made. Answer again, and shorter."), "truncated")
         self.decision = decision
         self.decisions.append(decision)
         self._fold(decision)
@@ -288,7 +285,7 @@ class Run:
                 self._answer(reply, decision.problem)
             self._conclude()
         elif isinstance(decision, ToolCalls):
-            refused = self.protocol.lang.say(REFUSED, reason=self.reason)
+            refused = self.protocol.lang.say("refused, the run was stopped first: {reason}", reason=self.reason)
             self._write([Observation(call.name, refused, "refused") for call in decision.calls])
 
     def _observe(self, observations: Sequence[Observation]) -> None:

@@ -1,0 +1,96 @@
+"""``fsm-agent replay``: recorded runs of other systems, fed through the machine."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fsm_agent.cli.common import Fault, faults, json_option, lang_option, limit_options, print_json, print_table, with_progress
+from fsm_agent.language import Language
+
+if TYPE_CHECKING:
+    from fsm_agent.machine import Run
+
+
+@click.command()
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.option("--run", "wanted", metavar="ID", help="Only this run.")
+@click.option("--draw", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the path of the run that --run names.")
+@click.option("--format", "form", help="The format of the recording. [default: detected]")
+@click.option("--error-pattern", metavar="REGEX", help="A tool result in which this is found is an error. [default: the format's own rule]")
+@limit_options
+@lang_option
+@json_option
+def replay(
+    recording: Path,
+    wanted: str | None,
+    picture: Path | None,
+    form: str | None,
+    error_pattern: str | None,
+    max_steps: int,
+    max_repeats: int,
+    max_errors: int,
+    lang: Language,
+    *,
+    as_json: bool,
+) -> None:
+    """Feed the runs in RECORDING through the machine, and see where the classic guards would have halted each.
+
+    A run that no guard halts ends as `recording_ended`, which is not an error. Exit code: 0, or 2 where the file cannot be read.
+    """
+    from fsm_agent.cli.draw import draw_run
+    from fsm_agent.guards import classic
+    from fsm_agent.traces.recordings import Damaged, feed, read
+
+    if picture is not None and wanted is None:
+        raise Fault("--draw draws one run; name it with --run")
+    guards = classic(max_steps, max_repeats, max_errors)
+    with faults():
+        pattern = None if error_pattern is None else _pattern(error_pattern)
+        runs, damaged = {}, []
+        for found in with_progress(read(recording, form, pattern), f"Replaying {recording.name}"):
+            if isinstance(found, Damaged):
+                damaged.append(found)
+            elif wanted is None or found.id == wanted:
+                runs[found.id] = feed(found, guards)
+    for each in damaged:
+        click.echo(f"damaged: {recording}, {each.place}: {each.problem}", err=True)
+    if wanted is not None and wanted not in runs:
+        raise Fault(f"{recording}: there is no run {wanted!r}")
+    if wanted is not None:
+        _one(runs[wanted], lang, as_json=as_json)
+        if picture is not None:
+            with faults():
+                draw_run(runs[wanted], f"{recording.stem} {wanted}", picture, None)
+        return
+    reasons = Counter(str(run.reason) for run in runs.values())
+    if as_json:
+        by_run = {name: run.reason for name, run in runs.items()}
+        print_json({"runs": len(runs), "reasons": dict(reasons.most_common()), "by_run": by_run, "damaged": [f"{d.place}: {d.problem}" for d in damaged]})
+        return
+    title = f"{recording.name}: {len(runs)} runs under max_steps={max_steps}, max_repeats={max_repeats}, max_errors={max_errors}"
+    rows = [(reason, n, f"{n / len(runs):.1%}") for reason, n in reasons.most_common()]
+    print_table(title, ["halt reason", "runs", "share"], [*rows, *([("(damaged)", len(damaged), "")] if damaged else [])])
+
+
+def _one(run: Run, lang: Language, *, as_json: bool) -> None:
+    from fsm_agent.cli.run import summary
+    from fsm_agent.transcript import Transcript
+
+    if as_json:
+        print_json(summary(run, lang))
+        return
+    transcript = Transcript(lang)
+    for line in (*transcript.lines(run), *transcript.end(run)):
+        click.echo(line)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise Fault(f"--error-pattern is no regular expression: {error}") from None

@@ -1,0 +1,33 @@
+"""``fsm-agent verify``: does a record hold?"""
+
+from __future__ import annotations
+
+import click
+
+from fsm_agent.cli.common import DIFFERS, DONE, faults
+from fsm_agent.transcript import printable
+
+
+@click.command()
+@click.argument("trace")
+@click.pass_context
+def verify(context: click.Context, trace: str) -> None:
+    """Replay the events in TRACE and compare every edge and reading with what was recorded.
+
+    Exit code: 0 they are the same, 1 with the first line that differs.
+    """
+    from fsm_agent.traces import load
+    from fsm_agent.traces.verify import verify as check
+
+    with faults():
+        loaded = load(trace)
+        verdict = check(loaded)
+    if verdict.line is not None:
+        for line in (f"{trace}, line {verdict.line} differs", f"  recorded: {verdict.recorded}", f"  replayed: {verdict.replayed}"):
+            click.echo(printable(line))
+        context.exit(DIFFERS)
+    run = verdict.run
+    end = f"halted: {run.reason}" if run.reason else "the run did not end"
+    cut = ", the last line is cut off" if loaded.cut_off else ""
+    click.echo(f"{printable(trace)}: {len(loaded.events)} events and {len(loaded.edges)} edges hold; {end}{cut}")
+    context.exit(DONE)
