@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
-import attrs
 from transitions import Event as StockEvent
 from transitions import EventData, Machine, Transition
 
@@ -42,6 +41,7 @@ from fsm_agent.events import (
     ToolsReturned,
     ToolSpec,
     UserSpoke,
+    Value,
 )
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.language import ENGLISH, Language
@@ -63,8 +63,7 @@ class UnexpectedEvent(RuntimeError):
     """An event that cannot happen in the state of the run was fed to it. The run is as it was."""
 
 
-@attrs.frozen
-class Taken:
+class Taken(Value):
     """An edge that a run took, as the record keeps it."""
 
     edge: str
@@ -131,6 +130,18 @@ _TESTS: dict[str, Callable[[Run], bool]] = {
 assert _TESTS.keys() == PREDICATES
 
 
+class Way(NamedTuple):
+    """How a state takes a kind of event."""
+
+    pull: Callable[[Run], bool]
+    """Pulls the event's trigger on the ``transitions`` machine."""
+    begins_step: bool
+    counted: bool
+    """The event brings one observation for each call that was asked for."""
+    then: Callable[[Run, Any], None] | None
+    """What the run does with the event once the edge is taken."""
+
+
 class Wiring:
     """A set of guards wired to the table: the rows, the shared ``transitions`` machine, and who is shown and judged what."""
 
@@ -151,9 +162,18 @@ class Wiring:
         machine = (StockMachine if stock else LeanMachine)(
             model=None, states=list(STATES), transitions=edges, initial=INITIAL, auto_transitions=False, send_event=True, queued=False
         )
-        self.events = dict(machine.events)
-        self.accepts = {state: {row.trigger: row.begins_step for row in self.rows if row.source == state} for state in STATES}
-        """By state, the triggers that it takes, and whether they begin a step."""
+        pulls = {trigger: event.trigger for trigger, event in machine.events.items()}
+        self.parsed, self.observed = pulls["parsed"], pulls["observed"]
+        begins = {(row.source, row.trigger): row.begins_step for row in self.rows}
+        self.ways = {
+            state: {
+                event: Way(pulls[trigger], begins[state, trigger], event in {ToolsReturned, Cancelled}, _THEN.get(event))
+                for event, trigger in TRIGGERS.items()
+                if (state, trigger) in begins
+            }
+            for state in STATES
+        }
+        """By state, the events that it takes."""
 
 
 def _test(row: Row, place: dict[str, int]) -> Callable[[Run], bool] | None:
@@ -232,9 +252,9 @@ class Run:
         return other
 
     @property
-    def accepts(self) -> tuple[str, ...]:
-        """The triggers that may be pulled now."""
-        return tuple(self.wiring.accepts[self.state])
+    def accepts(self) -> tuple[type, ...]:
+        """The types of events that can happen now."""
+        return tuple(self.wiring.ways[self.state])
 
     def feed(self, event: Event) -> Effect | None:
         """Take one event and go on until the run waits for the world again or has halted. Gives the new effect.
@@ -242,33 +262,31 @@ class Run:
         Raises ``UnexpectedEvent`` for an event that cannot happen in this state, or that does not bring one observation for each
         call; the run is then as it was.
         """
-        trigger = TRIGGERS.get(type(event))
-        begins_step = self.wiring.accepts[self.state].get(trigger) if trigger else None
-        if begins_step is None or trigger is None:
-            expected = ", ".join(self.accepts) or "nothing, ever again"
-            raise UnexpectedEvent(f"{type(event).__name__} in {self.state} (step {self.step}): this state takes {expected}")
-        if isinstance(event, ToolsReturned | Cancelled):
-            self._check_count(event)
+        way = self.wiring.ways[self.state].get(type(event))
+        if way is None:
+            self._refuse(event)
+        pull, begins_step, counted, then = way
+        if counted:
+            self._check_count(event)  # type: ignore[arg-type]  # counted: it has observations
         self.log.append(event)
-        self.step += begins_step
+        if begins_step:
+            self.step += 1
         self._fold(event)
-        self._fire(trigger)
-        match event:
-            case ModelReplied(reply=reply):
-                self._parse(reply)
-            case ToolsReturned(observations=observations):
-                self._observe(observations)
-            case UserSpoke(text=text):
-                self.history.append(Message("user", text))
-            case Cancelled(observations=observations) if observations:
-                self._write(observations)
-        self.effect = self._ask() if self.state == DECIDING else self.effect if self.state == EXECUTING else None
+        self._fire(pull)
+        if then is not None:
+            then(self, event)
+        state = self.state
+        if state == DECIDING:
+            self.effect = self._ask()
+        elif state == HALTED:
+            self.effect = None
         return self.effect
 
-    def _parse(self, reply: Reply) -> None:
+    def _parse(self, event: ModelReplied) -> None:
         """Parsing: the decision is made and shown to the guards that act before execution."""
+        reply = event.reply
         decision = self.protocol.parse(reply)
-        if type(decision) is ToolCalls and reply.finish_reason == "length":
+        if reply.finish_reason == "length" and type(decision) is ToolCalls:
             say = self.protocol.lang.say
             decision = Malformed(say("The reply was cut off, so none of its tool calls was made. Answer again, and shorter."), "truncated")
         self.decision = decision
@@ -276,40 +294,46 @@ class Run:
         self._fold(decision)
         self.history.append(Message("assistant", reply.text, reply.tool_calls))
         self._judge(PARSING)
-        self._fire("parsed")
+        self._fire(self.wiring.parsed)
         if self.state == EXECUTING:
-            assert isinstance(decision, ToolCalls)
-            self.effect = CallTools(decision.calls)
+            self.effect = CallTools(decision.calls)  # type: ignore[union-attr]  # only calls lead to Executing
         elif self.state == OBSERVING:
             if isinstance(decision, Malformed):
-                self._answer(reply, decision.problem)
+                self._correct(reply, decision.problem)
             self._conclude()
         elif isinstance(decision, ToolCalls):
             refused = self.protocol.lang.say("refused, the run was stopped first: {reason}", reason=self.reason)
             self._write([Observation(call.name, refused, "refused") for call in decision.calls])
 
-    def _observe(self, observations: Sequence[Observation]) -> None:
+    def _observe(self, event: ToolsReturned) -> None:
         """Observing after tools ran: what they returned is written, and the other guards are judged."""
-        self._write(observations)
+        self._write(event.observations)
         self._conclude()
 
     def _conclude(self) -> None:
         """The end of a step: the guards of Observing are judged, and a warning is written down."""
         self._judge(OBSERVING)
-        self._fire("observed")
-        if self.edge is not None and self.edge.row.id == "nudge":
+        self._fire(self.wiring.observed)
+        if self.edge.row.id == "nudge":  # type: ignore[union-attr]  # an edge was taken
             by_reason = {guard.reason: guard for guard in self.wiring.guards}
             for reading in self.readings:
                 if reading.warns:
                     self.history.append(Message("user", by_reason[reading.guard].nudge(reading, self.protocol.lang)))
 
+    def _hear(self, event: UserSpoke) -> None:
+        self.history.append(Message("user", event.text))
+
+    def _stop(self, event: Cancelled) -> None:
+        if event.observations:
+            self._write(event.observations)
+
     def _write(self, observations: Sequence[Observation]) -> None:
-        assert isinstance(self.decision, ToolCalls)
-        for call, observation in zip(self.decision.calls, observations, strict=True):
+        calls = self.decision.calls  # type: ignore[union-attr]  # observations answer calls
+        for call, observation in zip(calls, observations, strict=True):
             self.history.append(Message("tool", observation.text, (), observation.tool, call.id))
 
-    def _answer(self, reply: Reply, problem: str) -> None:
-        """Give a malformed reply its correction; where it held structured calls, as the result of each."""
+    def _correct(self, reply: Reply, problem: str) -> None:
+        """Tell the model what was wrong with its reply; where it held structured calls, as the result of each."""
         if not reply.tool_calls:
             self.history.append(Message("user", problem))
         for request in reply.tool_calls:
@@ -324,10 +348,10 @@ class Run:
         memories = self.memories
         self.readings = tuple([judge(memories[i]) for i, judge in self.wiring.judges[state]])
 
-    def _fire(self, trigger: str) -> None:
-        self.wiring.events[trigger].trigger(self)
+    def _fire(self, pull: Callable[[Run], bool]) -> None:
+        pull(self)
         row = self.edge.row  # type: ignore[union-attr]  # every group ends unguarded, so an edge was taken
-        self.log.append(Taken(row.id, self.step, self.readings if row.source in PURE else ()))
+        self.log.append(Taken(row.id, self.step, self.readings) if row.source in PURE else Taken(row.id, self.step))
         if row.dest == HALTED:
             self.reason = row.reason
 
@@ -338,3 +362,10 @@ class Run:
         calls = len(self.effect.calls) if isinstance(self.effect, CallTools) else 0
         if len(event.observations) != calls:
             raise UnexpectedEvent(f"{type(event).__name__} with {len(event.observations)} observations in {self.state} (step {self.step}): {calls} calls wait for one each")
+
+    def _refuse(self, event: Event) -> NoReturn:
+        expected = ", ".join(kind.__name__ for kind in self.accepts) or "nothing, ever again"
+        raise UnexpectedEvent(f"{type(event).__name__} in {self.state} (step {self.step}): this state takes {expected}")
+
+
+_THEN: dict[type, Callable[[Run, Any], None]] = {ModelReplied: Run._parse, ToolsReturned: Run._observe, UserSpoke: Run._hear, Cancelled: Run._stop}

@@ -17,23 +17,25 @@ and searched exhaustively. A user's own guard is a subclass of ``Guard`` and an 
 
         def judge(self, memory: int) -> Reading:
             return Reading(self.reason, memory, self.limit, memory >= self.limit)
+
+Guards are values that can be combined: ``a & b`` halts when both trip, ``a | b`` when one of them does, ``~a`` when it does not.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
-from fsm_agent.events import Fact
+from fsm_agent.events import Fact, Value
 from fsm_agent.language import Language
 from fsm_agent.table import OBSERVING, GuardEdge, State
 
 
-@attrs.frozen
-class Evidence:
+class Evidence(Value):
     """One thing that a reading rests on."""
 
     step: int
@@ -43,33 +45,53 @@ class Evidence:
     """One line: the call, or the first line of the error."""
 
 
-@attrs.frozen
-class Reading:
+class Reading(Value):
     """What a guard saw when it was judged."""
 
     guard: str
     """The guard's reason."""
-    value: float
-    limit: float
+    value: int | float  # noqa: PYI041  # a whole number stays one when it is read back
+    limit: int | float  # noqa: PYI041
     trips: bool
     evidence: tuple[Evidence, ...] = ()
     warns: bool = False
     """The guard has a word for the model before it comes to a halt: the run takes the edge ``nudge``, if nothing halts it."""
+    period: int | None = None
+    """Of a cycle: how many steps make one round of it."""
+    unknown: int = 0
+    """How many of the things that the value adds up were not known; the value is then the least that it can be."""
+    parts: tuple[Reading, ...] = ()
+    """Of a combined guard: what its parts saw."""
 
 
 class Guard(ABC):
-    """The base of every guard. Subclasses are ``@attrs.frozen``: equal limits make equal guards."""
+    """The base of every guard. Subclasses are ``@attrs.frozen``: equal limits make equal guards.
+
+    The four properties are plain class attributes in most guards (``reason = "too_many_searches"``); they are properties here
+    so that a guard may also have them from its fields.
+    """
 
     __slots__ = ()
 
-    reason: ClassVar[str]
-    """The halt reason that it gives, and its name in records."""
-    watches: ClassVar[State] = OBSERVING
-    """Where it is judged: ``Parsing``, before anything is executed, or ``Observing``, after the observation was written."""
-    label: ClassVar[str] = ""
-    """What its value counts, in diagrams (``errors 1/2``); without one, the reason."""
-    folds: ClassVar[tuple[type, ...]] = ()
-    """The types of facts that ``fold`` wants to see; empty: all of them."""
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """The halt reason that it gives, and its name in records."""
+
+    @property
+    def watches(self) -> State:
+        """Where it is judged: ``Parsing``, before anything is executed, or ``Observing``, after the observation was written."""
+        return OBSERVING
+
+    @property
+    def label(self) -> str:
+        """What its value counts, in diagrams (``errors 1/2``); without one, the reason."""
+        return ""
+
+    @property
+    def folds(self) -> tuple[type, ...]:
+        """The types of facts that ``fold`` wants to see; empty: all of them."""
+        return ()
 
     @abstractmethod
     def start(self) -> Any:
@@ -96,8 +118,30 @@ class Guard(ABC):
         warns = getattr(self, "warn_at", None) is not None
         return GuardEdge(type(self).__name__, self.reason, self.watches, self.label or self.reason, warns)
 
+    def as_limits(self) -> dict[str, Any]:
+        """Its limits by name, as JSON values: what a record keeps of it."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}  # type: ignore[arg-type]  # every guard is an attrs class
 
-def at_least(least: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    def __and__(self, other: Guard) -> Guard:
+        from fsm_agent.guards.combined import AllOf
+
+        return AllOf.of(self, other)
+
+    def __or__(self, other: Guard) -> Guard:
+        from fsm_agent.guards.combined import AnyOf
+
+        return AnyOf.of(self, other)
+
+    def __invert__(self) -> Guard:
+        from fsm_agent.guards.combined import Not
+
+        return Not(self)
+
+
+Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def at_least(least: int) -> Validator:
     """An attrs validator for a limit: a whole number, and not below ``least``. The message names the field."""
 
     def check(guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
@@ -105,5 +149,42 @@ def at_least(least: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
             raise TypeError(f"{field.name} is {value!r}; it must be a whole number")
         if value < least:
             raise ValueError(f"{field.name} is {value}; it must be at least {least}")
+
+    return check
+
+
+def below(other: str) -> Validator:
+    """An attrs validator: None, or a whole number from 1 that is below the limit ``other``, since at that one the run halts."""
+
+    def check(guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
+        if value is None:
+            return
+        at_least(1)(guard, field, value)
+        if value >= getattr(guard, other):
+            raise ValueError(f"{field.name} is {value}; it must be below {other}, which is {getattr(guard, other)}")
+
+    return check
+
+
+def above_zero(_guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """An attrs validator: a number above zero, and a finite one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{field.name} is {value!r}; it must be a number")
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{field.name} is {value}; it must be a number above 0")
+
+
+def true_or_false(_guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """An attrs validator: a truth value."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{field.name} is {value!r}; it must be true or false")
+
+
+def one_of(*words: str) -> Validator:
+    """An attrs validator: one of these words."""
+
+    def check(_guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
+        if value not in words:
+            raise ValueError(f"{field.name} is {value!r}; it must be one of {', '.join(words)}")
 
     return check

@@ -7,39 +7,35 @@ Fields that have their default are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import attrs
 import msgspec
 
-from fsm_agent.events import Event, ToolSpec
+from fsm_agent.events import Event, ToolSpec, Value
 from fsm_agent.guards import BUILT_IN, Guard, limits
 from fsm_agent.language import language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.protocols import PROTOCOLS
 
 FORMAT = 1
-"""The version of the format that this module writes; it reads this one and older ones."""
-
-EVENTS: dict[str, type] = {event.__name__: event for event in get_args(Event)}
+"""The version of the format that this module writes; it reads no other."""
 
 
 class TraceError(ValueError):
     """A trace that cannot be read: what, where, and how to mend it, in one line."""
 
 
-@attrs.frozen
-class GuardSpec:
+class GuardSpec(Value):
     """A guard as a record names it."""
 
     reason: str
     guard: str
     """The class's name."""
-    limits: Mapping[str, Any] = attrs.field(factory=dict)
+    limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@attrs.frozen
-class Header:
+class Header(Value, tag_field="trace", tag=FORMAT):
     """What a run was set up with."""
 
     task: str
@@ -112,66 +108,52 @@ def _guard(spec: GuardSpec) -> Guard:
 
 # --- lines -------------------------------------------------------------------------------------------------------
 
+_encoder = msgspec.json.Encoder()
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {
+    "trace": msgspec.json.Decoder(Header),
+    "edge": msgspec.json.Decoder(Taken),
+    "event": msgspec.json.Decoder(Event),  # type: ignore[arg-type]  # a union is a type to msgspec
+}
+
+
+class _Kind(msgspec.Struct):
+    """Which line it is: the fields that tell."""
+
+    trace: int | None = None
+    event: str | None = None
+    edge: str | None = None
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
 
 def encode(entry: Header | Event | Taken) -> bytes:
     """One line, with its line break."""
-    fields = _plain(entry)
-    match entry:
-        case Header():
-            fields = {"trace": FORMAT, **fields}
-        case Taken():
-            pass
-        case _:
-            fields = {"event": type(entry).__name__, **fields}
-    return msgspec.json.encode(fields) + b"\n"
+    return _encoder.encode(entry) + b"\n"
 
 
 def decode_header(line: bytes) -> Header:
     """Raises ``TraceError`` for a line that is no header, or of a newer format than this package's."""
-    fields = _object(line)
-    version = fields.get("trace")
-    if not isinstance(version, int):
+    version = _decode(_kind, line).trace
+    if version is None:
         raise TraceError('this is no trace: the first line has no "trace" field')
-    if version > FORMAT:
-        raise TraceError(f"the trace has format {version}, this version reads up to {FORMAT}; upgrade fsm_agent")
-    return _convert(fields, Header)
+    if version != FORMAT:
+        raise TraceError(f"the trace has format {version}, and this version of fsm_agent reads format {FORMAT}")
+    header: Header = _decode(_decoders["trace"], line)
+    return header
 
 
 def decode_entry(line: bytes) -> Event | Taken:
     """Raises ``TraceError`` for a line that is neither an event nor an edge."""
-    fields = _object(line)
-    if "edge" in fields:
-        return _convert(fields, Taken)
-    kind = EVENTS.get(str(fields.get("event")))
-    if kind is None:
-        raise TraceError(f"neither an edge nor a known event: {str(fields.get('event'))[:40]!r}")
-    return _convert(fields, kind)
+    kind = _decode(_kind, line)
+    if (kind.edge is None) == (kind.event is None):
+        raise TraceError('neither an event nor an edge: one of the fields "event" and "edge" is needed')
+    entry: Event | Taken = _decode(_decoders["event" if kind.edge is None else "edge"], line)
+    return entry
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _decode(decoder: msgspec.json.Decoder[Any], line: bytes) -> Any:
     try:
-        fields = msgspec.json.decode(line)
+        return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TraceError(f"not JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise TraceError("not a JSON object")
-    return fields
-
-
-def _convert(fields: dict[str, Any], kind: type) -> Any:
-    try:
-        return msgspec.convert(fields, kind)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise TraceError(f"{kind.__name__}: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    """A value of this package as plain dicts and lists, its fields in order, without those that have their default."""
-    if attrs.has(type(value)):
-        pairs = ((field, getattr(value, field.name)) for field in attrs.fields(type(value)))
-        return {field.name: _plain(item) for field, item in pairs if not _is_default(field, item)}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
-    return value is field.default or (value == field.default and type(value) is type(field.default)) or (isinstance(field.default, attrs.Factory) and not value)  # type: ignore[arg-type]  # Factory is a class
+        raise TraceError(str(error)) from None
