@@ -16,7 +16,7 @@ from fsm_agent.machine import Run
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.tools import Tool, observe
-from fsm_agent.tools.base import well_formed
+from fsm_agent.tools.base import described, well_formed
 from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
 
@@ -88,6 +88,7 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
                     with interrupts.allowed():
                         event = _ask(model, messages)
                 except KeyboardInterrupt as error:
+                    interrupts.open = False
                     cancelled, event = error, Cancelled(at=time.time())
             case CallTools(calls=calls):
                 observations: list[Observation] = []
@@ -98,6 +99,7 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
                         observations.append(observation)
                     event = ToolsReturned(tuple(observations), time.time())
                 except KeyboardInterrupt as error:
+                    interrupts.open = False
                     text = machine.protocol.lang.say("cancelled by the user; its outcome is unknown")
                     observations += [Observation(call.name, text, "cancelled") for call in calls[len(observations) :]]
                     cancelled, event = error, Cancelled(tuple(observations), time.time())
@@ -111,13 +113,13 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
 def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFailed:
     try:
         reply = model(messages)
-        if isinstance(reply, str):
-            reply = Reply(well_formed(reply))
-        elif not isinstance(reply, Reply):
-            raise TypeError(f"the model returned {type(reply).__name__}; it must return text or a Reply")
-    except Exception as error:
-        return ModelFailed(type(error).__name__, well_formed(str(error)), time.time())
-    return ModelReplied(reply, time.time())
+    except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
+        return ModelFailed(type(error).__name__, described(error), time.time())
+    if isinstance(reply, str):
+        return ModelReplied(Reply(well_formed(reply)), time.time())
+    if isinstance(reply, Reply):
+        return ModelReplied(reply, time.time())
+    return ModelFailed("TypeError", f"the model returned {type(reply).__name__}; it must return text or a Reply", time.time())
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

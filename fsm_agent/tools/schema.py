@@ -64,26 +64,44 @@ def json_schema(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
 
 def check_arguments(tool: str, parameters: tuple[Parameter, ...], arguments: Mapping[str, Any], lang: Language = ENGLISH) -> dict[str, Any]:
     """The arguments, converted to the parameters' types. Raises ``BadArguments`` naming every one that is missing, surplus or ill-typed."""
-    say = lang.say
-    known = {parameter.name: parameter for parameter in parameters}
-    takes = ", ".join(known) or say("none")
-    problems = [say("{tool} has no parameter {name} (its parameters: {names})", tool=tool, name=name, names=takes) for name in arguments if name not in known]
     converted: dict[str, Any] = {}
-    bad: dict[str, list[str]] = {}
-    for name, parameter in known.items():
-        if name not in arguments:
+    missing: list[Parameter] = []
+    bad: list[Parameter] = []
+    for parameter in parameters:
+        if parameter.name not in arguments:
             if parameter.required:
-                problems.append(say("{tool} needs the argument {name}: {expected}", tool=tool, name=name, expected=expected(parameter.type, lang)))
+                missing.append(parameter)
             continue
         try:
-            converted[name] = convert(arguments[name], parameter.type)
+            converted[parameter.name] = convert(arguments[parameter.name], parameter.type)
         except (msgspec.ValidationError, ValueError, RecursionError):
-            bad.setdefault(expected(parameter.type, lang), []).append(f"{name}={_shown(arguments[name])}")
-    for what, pairs in bad.items():
-        problems.append(say("{tool} expected {expected}, got {pairs}", tool=tool, expected=what, pairs=", ".join(pairs)))
-    if problems:
-        raise BadArguments(say("; ").join(problems))
+            bad.append(parameter)
+    if missing or bad or len(converted) < len(arguments):
+        known = {each.name for each in parameters}
+        say = lang.say
+        takes = ", ".join(each.name for each in parameters) or say("none")
+        problems = [
+            say("{tool} has no parameter {name} (its parameters: {names})", tool=tool, name=name, names=takes)
+            for name in arguments
+            if name not in known
+        ]
+        problems += [
+            say("{tool} needs the argument {name}: {expected}", tool=tool, name=each.name, expected=expected(each.type, lang))
+            for each in missing
+        ]
+        raise BadArguments(say("; ").join([*problems, *_ill_typed(tool, bad, arguments, lang)]))
     return converted
+
+
+def _ill_typed(tool: str, bad: list[Parameter], arguments: Mapping[str, Any], lang: Language) -> list[str]:
+    """One problem for each kind of value that was expected."""
+    wanted: dict[str, list[str]] = {}
+    for each in bad:
+        wanted.setdefault(expected(each.type, lang), []).append(f"{each.name}={_shown(arguments[each.name])}")
+    return [
+        lang.say("{tool} expected {expected}, got {pairs}", tool=tool, expected=what, pairs=", ".join(pairs))
+        for what, pairs in wanted.items()
+    ]
 
 
 def convert(value: Any, kind: Any) -> Any:
