@@ -13,6 +13,19 @@ from fsm_agent.events import Event, ToolSpec
 
 Outcome = Literal["success", "failure", "unknown"]
 
+Ending = Literal["answer", "cap", "guard", "user_stop", "transfer", "model_error", "cancelled", "unknown"]
+"""How a recording ended:
+
+- ``answer``: the model answered, and the system took it.
+- ``cap``: the system stopped at its cap of steps or turns, be it with an answer that it made up itself.
+- ``guard``: the system stopped it for another reason, such as a loop.
+- ``user_stop``: the person (or a simulated one) ended the conversation.
+- ``transfer``: the model handed over to a person.
+- ``model_error``: the model, or the way to it, failed.
+- ``cancelled``: a person stopped the run.
+- ``unknown``: the recording simply ends.
+"""
+
 
 @attrs.frozen
 class Recording:
@@ -29,11 +42,11 @@ class Recording:
     outcome: Outcome = "unknown"
     score: float | None = None
     """The recorded reward, where there is one."""
-    ending: str = "unknown"
-    """How the recording ended, in a word: ``answer``, ``cap``, ``user_stop``, ``transfer``, ``unknown``."""
+    ending: Ending = "unknown"
     model: str | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
-    """Whatever else the format tells that has no place above."""
+    """Whatever else the format tells that has no place above; under ``unmatched`` the tool results that belong to no call, each
+    with its place, and under ``missing`` the calls that have no result though the run went on."""
 
 
 @attrs.frozen
@@ -49,14 +62,24 @@ class RecordingError(ValueError):
     """A file that cannot be read at all: what, where, and how to mend it, in one line."""
 
 
+class UnreadableError(ValueError):
+    """One run that cannot be read; a reader turns it into ``Damaged`` with the run's place, and goes on."""
+
+
 class Reader(Protocol):
-    """A format: recognises its files and reads them."""
+    """A format: recognises its files and reads them.
 
-    name: str
-    """What ``--format`` calls it."""
+    A package adds its own under the entry point group ``fsm_agent.recordings``: the entry point's name is the format's, and
+    it loads to an object of this shape, or to a class or function without arguments that makes one.
+    """
 
-    def recognises(self, head: bytes, path: Path) -> bool:
-        """Whether a file that starts with ``head`` (up to 64 KiB) is of this format."""
+    @property
+    def name(self) -> str:
+        """What ``--format`` calls it."""
+        ...
+
+    def recognises(self, head: bytes, path: Path, /) -> bool:
+        """Whether a file that starts with ``head`` (up to 256 KiB) is of this format."""
         ...
 
     def read(self, path: Path, is_error: re.Pattern[str] | None = None) -> Iterator[Recording | Damaged]:
