@@ -1,10 +1,38 @@
-"""An LLM agent loop as an explicit finite state machine that you can draw, audit and prove."""
+"""An LLM agent loop as an explicit finite state machine that you can draw, audit and prove.
 
-from fsm_agent.drivers import Result, run
-from fsm_agent.events import Message, Reply
-from fsm_agent.guards import Guard, Reading, classic
-from fsm_agent.models import ScriptedModel
-from fsm_agent.tools import Tool, ToolError, tool
-from fsm_agent.traces import Trace, load, verify
+The public names are loaded when they are first used, so that ``import fsm_agent`` and ``fsm-agent --help`` cost next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fsm_agent.drivers import Result, run
+    from fsm_agent.events import Message, Reply
+    from fsm_agent.guards import Guard, Reading, classic
+    from fsm_agent.models import ScriptedModel
+    from fsm_agent.tools import Tool, ToolError, tool
+    from fsm_agent.traces import Trace, load, verify
 
 __all__ = ["Guard", "Message", "Reading", "Reply", "Result", "ScriptedModel", "Tool", "ToolError", "Trace", "classic", "load", "run", "tool", "verify"]
+
+_HOMES = {
+    "drivers": ("Result", "run"),
+    "events": ("Message", "Reply"),
+    "guards": ("Guard", "Reading", "classic"),
+    "models": ("ScriptedModel",),
+    "tools": ("Tool", "ToolError", "tool"),
+    "traces": ("Trace", "load", "verify"),
+}
+_HOME = {name: f"fsm_agent.{home}" for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fsm_agent' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-
-import attrs
+from typing import NamedTuple
 
 LANGUAGES = ("en", "zh")
 """The codes that ``--lang`` takes."""
@@ -25,8 +24,7 @@ def _english_count(one: str, many: str, n: int) -> str:
     return one if n == 1 else many
 
 
-@attrs.frozen(eq=False)
-class Language:
+class Language(NamedTuple):
     """Turns an English format string and its fields into a sentence of one language."""
 
     code: str = "en"

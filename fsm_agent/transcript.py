@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from fsm_agent.events import Event, Final, Malformed, ModelFailed, ModelReplied, Reply, ToolsReturned, UserSpoke
-from fsm_agent.guards.classic import first_line
 from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import message_of
-
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """``text`` without what would steer a terminal or turn the reading direction: such characters are shown as escapes."""
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+from fsm_agent.text import first_line, printable
 
 
 class Transcript:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from fsm_agent.language import LANGUAGES, Language, language, locale_language
-from fsm_agent.transcript import printable
+from fsm_agent.text import printable
 
 DONE = 0
 DIFFERS = 1

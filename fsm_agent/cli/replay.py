@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,19 +43,19 @@ def replay(
     """
     from fsm_agent.cli.draw import draw_run
     from fsm_agent.guards import classic
-    from fsm_agent.traces.recordings import Damaged, feed, read
+    from fsm_agent.traces.recordings import Damaged, read
+    from fsm_agent.traces.replay import replay as through
 
     if picture is not None and wanted is None:
         raise Fault("--draw draws one run; name it with --run")
     guards = classic(max_steps, max_repeats, max_errors)
     with faults():
-        pattern = None if error_pattern is None else _pattern(error_pattern)
         runs, damaged = {}, []
-        for found in with_progress(read(recording, form, pattern), f"Replaying {recording.name}"):
+        for found in with_progress(read(recording, form, error_pattern), f"Replaying {recording.name}"):
             if isinstance(found, Damaged):
                 damaged.append(found)
             elif wanted is None or found.id == wanted:
-                runs[found.id] = feed(found, guards)
+                runs[found.id] = through(found, guards, lang)
     for each in damaged:
         click.echo(f"damaged: {recording}, {each.place}: {each.problem}", err=True)
     if wanted is not None and wanted not in runs:
@@ -87,10 +86,3 @@ def _one(run: Run, lang: Language, *, as_json: bool) -> None:
     transcript = Transcript(lang)
     for line in (*transcript.lines(run), *transcript.end(run)):
         click.echo(line)
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise Fault(f"--error-pattern is no regular expression: {error}") from None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fsm_agent.cli.common import print_json, print_table
-from fsm_agent.table import ROWS, Row
+
+if TYPE_CHECKING:
+    from fsm_agent.table import Row
 
 COLUMNS = ("edge", "from", "trigger", "guard", "to")
 
@@ -17,6 +21,8 @@ def table(form: str) -> None:
 
     An edge that is named by a guard is there only in a machine that has that guard.
     """
+    from fsm_agent.table import ROWS
+
     if form == "json":
         print_json(ROWS)
     elif form == "markdown":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fsm_agent.cli.common import DIFFERS, DONE, faults
-from fsm_agent.transcript import printable
+from fsm_agent.text import printable
 
 
 @click.command()

@@ -16,7 +16,8 @@ from fsm_agent.machine import Run
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.tools import Tool, observe
-from fsm_agent.tools.base import described, well_formed
+from fsm_agent.text import well_formed
+from fsm_agent.tools.base import described
 from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
 

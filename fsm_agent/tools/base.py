@@ -13,6 +13,7 @@ import msgspec
 from fsm_agent.events import Observation, ObservationKind, ToolCall, ToolSpec
 from fsm_agent.guards.classic import ERROR_PREFIX
 from fsm_agent.language import ENGLISH, Language
+from fsm_agent.text import well_formed
 from fsm_agent.tools.schema import BadArguments, Parameter, check_arguments, json_schema, parameters_of
 
 
@@ -85,11 +86,6 @@ def as_text(value: Any) -> str:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, UnicodeEncodeError, RecursionError):
         return well_formed(str(value))
-
-
-def well_formed(text: str) -> str:
-    """``text`` with lone surrogates, which no file can hold, written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode() if not text.isascii() else text
 
 
 def described(error: BaseException) -> str:

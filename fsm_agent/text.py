@@ -1,0 +1,23 @@
+"""Text that came from a model, a tool or a file, made fit for a terminal, a picture or a record."""
+
+from __future__ import annotations
+
+import re
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """``text`` without what would steer a terminal or turn the reading direction: such characters are shown as escapes."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def first_line(text: str, width: int = 200) -> str:
+    """The first line of ``text`` that is not blank, without the space around it, cut at ``width`` characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def well_formed(text: str) -> str:
+    """``text`` with lone surrogates, which no file can hold, written as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
