@@ -15,8 +15,8 @@ from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
-from fsm_agent.tools import Tool, observe
 from fsm_agent.text import well_formed
+from fsm_agent.tools import Tool, observe
 from fsm_agent.tools.base import described
 from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
@@ -113,7 +113,7 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
 
 def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFailed:
     try:
-        reply = model(messages)
+        reply: object = model(messages)
     except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
         return ModelFailed(type(error).__name__, described(error), time.time())
     if isinstance(reply, str):
