@@ -27,7 +27,8 @@ def verify(context: click.Context, trace: str) -> None:
             click.echo(printable(line))
         context.exit(DIFFERS)
     run = verdict.run
-    end = f"halted: {run.reason}" if run.reason else "the run did not end"
+    ended = bool(run.reason) and len(loaded.log) == len(run.log)
+    end = f"halted: {run.reason}" if ended else "the run did not end"
     cut = ", the last line is cut off" if loaded.cut_off else ""
     click.echo(f"{printable(trace)}: {len(loaded.events)} events and {len(loaded.edges)} edges hold; {end}{cut}")
     context.exit(DONE)
