@@ -89,6 +89,9 @@ ROWS: tuple[Row, ...] = (
 
     Row("final_answer",             PARSING,   "parsed",          "is_final_answer",   HALTED,     "final answer", reason="final_answer"),
     Row("repeated_call",            PARSING,   "parsed",          "RepeatedCall",      HALTED,     "repeats", reason="repeated_call"),
+    Row("tool_budget",              PARSING,   "parsed",          "ToolBudget",        HALTED,     "calls", reason="tool_budget"),
+    Row("token_budget",             PARSING,   "parsed",          "TokenBudget",       HALTED,     "tokens", reason="token_budget"),
+    Row("cost_budget",              PARSING,   "parsed",          "CostBudget",        HALTED,     "cost", reason="cost_budget"),
     Row("malformed",                PARSING,   "parsed",          "is_malformed",      OBSERVING,  "malformed"),
     Row("said",                     PARSING,   "parsed",          "is_said",           OBSERVING,  "said to a person"),
     Row("call_tools",               PARSING,   "parsed",          None,                EXECUTING,  "tool call"),
@@ -97,7 +100,14 @@ ROWS: tuple[Row, ...] = (
     Row("cancelled_executing",      EXECUTING, "cancelled",       None,                HALTED,     "cancelled", reason="cancelled"),
     Row("recording_ended_executing", EXECUTING, "recording_ended", None,               HALTED,     "recording ended", reason="recording_ended"),
 
+    Row("denied",                   OBSERVING, "observed",        "Denied",            HALTED,     "denials", reason="denied"),
+    Row("truncated_reply",          OBSERVING, "observed",        "TruncatedReply",    HALTED,     "cut off", reason="truncated_reply"),
+    Row("empty_reply",              OBSERVING, "observed",        "EmptyReply",        HALTED,     "empty", reason="empty_reply"),
+    Row("error_streak",             OBSERVING, "observed",        "ErrorStreak",       HALTED,     "same errors", reason="error_streak"),
+    Row("no_progress",              OBSERVING, "observed",        "NoProgress",        HALTED,     "cycle", reason="no_progress"),
+    Row("malformed_streak",         OBSERVING, "observed",        "MalformedStreak",   HALTED,     "malformed", reason="malformed_streak"),
     Row("consecutive_errors",       OBSERVING, "observed",        "ConsecutiveErrors", HALTED,     "errors", reason="consecutive_errors"),
+    Row("deadline",                 OBSERVING, "observed",        "Deadline",          HALTED,     "seconds", reason="deadline"),
     Row("max_steps",                OBSERVING, "observed",        "MaxSteps",          HALTED,     "steps", reason="max_steps"),
     Row("nudge",                    OBSERVING, "observed",        "is_warned",         DECIDING,   "nudge"),
     Row("go_on",                    OBSERVING, "observed",        None,                DECIDING,   "go on"),
@@ -133,8 +143,9 @@ class GuardEdge:
 def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
     """The rows of a machine with these guards, in order: the built-in ones at their places, a user's own before ``LAST_GUARD``.
 
+    A reason may have a part after a colon (``tool_budget:search``): its place is that of the part before it.
     Raises ``ValueError`` when a guard watches a state in which none is judged, when two guards have the same reason, or when
-    a guard takes the reason of an edge that is no guard's.
+    a guard takes the reason or the id of an edge that is no guard's, or that of a guard that is judged elsewhere.
     """
     wanted: dict[str, GuardEdge] = {}
     for guard in guards:
@@ -144,18 +155,29 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
             raise ValueError(f"{wanted[guard.reason].guard} and {guard.guard} both halt with the reason {guard.reason!r}; give one of them another")
         if guard.reason in UNGUARDED_REASONS:
             raise ValueError(f"{guard.guard} halts with {guard.reason!r}, which is the machine's own reason; give it another")
+        if any(guard.reason == row.id and (row.reason not in GUARD_REASONS or guard.watches != row.source) for row in ROWS):
+            raise ValueError(f"{guard.guard} halts with {guard.reason!r}, which names another edge of the table; give it another reason")
         wanted[guard.reason] = guard
     rows: list[Row] = []
     for row in ROWS:
-        rows += [
-            Row(guard.reason, row.source, row.trigger, guard.guard, HALTED, guard.label, guard.reason)
-            for guard in wanted.values()
-            if guard.reason not in GUARD_REASONS and LAST_GUARD[guard.watches] == row.id
-        ]
-        if row.reason in wanted:
-            rows.append(attrs.evolve(row, guard=wanted[row.reason].guard))
-        elif row.guard == "is_warned":
+        here = [guard for guard in wanted.values() if _place(guard) == row.id]
+        rows += [_row(guard, row) for guard in here if guard.reason.partition(":")[0] != row.id]
+        rows += [attrs.evolve(row, guard=guard.guard) for guard in here if guard.reason == row.id]
+        rows += [_row(guard, row) for guard in here if guard.reason.startswith(f"{row.id}:")]
+        if row.guard == "is_warned":
             rows += [row] if any(guard.warns for guard in wanted.values()) else []
         elif row.guard is None or row.guard in PREDICATES:
             rows.append(row)
     return tuple(rows)
+
+
+def _row(guard: GuardEdge, beside: Row) -> Row:
+    """A row for a guard that has none of its own in the table."""
+    return Row(guard.reason, beside.source, beside.trigger, guard.guard, HALTED, guard.label, guard.reason)
+
+
+def _place(guard: GuardEdge) -> str:
+    """The id of the row whose place the guard takes, or before which it comes."""
+    family = guard.reason.partition(":")[0]
+    at_home = any(row.id == family and row.source == guard.watches and row.reason in GUARD_REASONS for row in ROWS)
+    return family if at_home else LAST_GUARD[guard.watches]

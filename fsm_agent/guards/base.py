@@ -35,7 +35,7 @@ from fsm_agent.language import Language
 from fsm_agent.table import OBSERVING, GuardEdge, State
 
 
-class Evidence(Value):
+class Evidence(Value, frozen=True):
     """One thing that a reading rests on."""
 
     step: int
@@ -45,13 +45,13 @@ class Evidence(Value):
     """One line: the call, or the first line of the error."""
 
 
-class Reading(Value):
+class Reading(Value, frozen=True):
     """What a guard saw when it was judged."""
 
     guard: str
     """The guard's reason."""
-    value: int | float  # noqa: PYI041  # a whole number stays one when it is read back
-    limit: int | float  # noqa: PYI041
+    value: int | float  # a whole number stays one when it is read back
+    limit: int | float
     trips: bool
     evidence: tuple[Evidence, ...] = ()
     warns: bool = False
@@ -111,7 +111,8 @@ class Guard(ABC):
 
     def nudge(self, reading: Reading, lang: Language) -> str:
         """One sentence to the model, when a reading warns."""
-        return lang.say("Warning: {guard} is at {value}, and the run is stopped at {limit}.", guard=self.reason, value=reading.value, limit=reading.limit)
+        value, limit = reading.value, reading.limit
+        return lang.say("Warning: {guard} is at {value}, and the run is stopped at {limit}.", guard=self.reason, value=value, limit=limit)
 
     def edge(self) -> GuardEdge:
         """The guard as the table needs it."""
@@ -135,7 +136,7 @@ class Guard(ABC):
     def __invert__(self) -> Guard:
         from fsm_agent.guards.combined import Not
 
-        return Not(self)
+        return Not((self,))
 
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
@@ -144,7 +145,7 @@ Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 def at_least(least: int) -> Validator:
     """An attrs validator for a limit: a whole number, and not below ``least``. The message names the field."""
 
-    def check(guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    def check(_guard: Any, field: attrs.Attribute[Any], value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{field.name} is {value!r}; it must be a whole number")
         if value < least:

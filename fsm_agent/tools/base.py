@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -29,6 +29,12 @@ class Tool:
     name: str
     description: str
     parameters: tuple[Parameter, ...]
+    polls: bool = False
+    """Calling it again and again is how it is used: its repeats are no loop."""
+    volatile: tuple[str, ...] = ()
+    """Fields of its arguments and of its JSON observations that say nothing of progress, at whatever depth they stand."""
+    idempotent: bool = False
+    """A second run of the same call changes nothing."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -36,7 +42,7 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         """The tool as a model is told of it."""
-        return ToolSpec(self.name, self.description, json_schema(self.parameters))
+        return ToolSpec(self.name, self.description, json_schema(self.parameters), self.polls, self.volatile, self.idempotent)
 
     def observe(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
         """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` is raised."""
@@ -56,16 +62,30 @@ class Tool:
         return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
 
 
-def tool(function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    polls: bool = False,
+    volatile: Sequence[str] = (),
+    idempotent: bool = False,
+) -> Any:
     """Make a ``Tool`` of a plain function: ``@tool`` or ``@tool(name=..., description=...)``.
 
-    Name, description and parameters come from the function's name, docstring and signature. Raises ``TypeError`` for a
-    signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot hold).
+    Name, description and parameters come from the function's name, docstring and signature. What makes its repeats legitimate it
+    can declare: ``polls=True`` (asking again and again is how it is used), ``volatile=("pid", "elapsed")`` (fields of its arguments and of
+    its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
+    Raises ``TypeError`` for a signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot
+    hold), and for ``volatile`` that is no list of names.
     """
+    if isinstance(volatile, str) or not all(isinstance(field, str) for field in volatile):
+        raise TypeError(f"volatile is {volatile!r}; it must be a tuple of field names, such as ('pid', 'elapsed')")
 
     def make(function: Callable[..., Any]) -> Tool:
         summary, told = _docstring(function)
-        return Tool(function, name or function.__name__, summary if description is None else description, parameters_of(function, told))
+        described = summary if description is None else description
+        return Tool(function, name or function.__name__, described, parameters_of(function, told), polls, tuple(volatile), idempotent)
 
     return make if function is None else make(function)
 

@@ -13,7 +13,7 @@ import attrs
 import msgspec
 
 from fsm_agent.events import Event, ToolSpec, Value
-from fsm_agent.guards import BUILT_IN, Guard, limits
+from fsm_agent.guards import Guard, rebuild
 from fsm_agent.language import language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.protocols import PROTOCOLS
@@ -92,18 +92,15 @@ class Trace:
 
 def header_of(run: Run, *, title: str = "", at: float | None = None) -> Header:
     """The header for a record of ``run``."""
-    guards = tuple(GuardSpec(guard.reason, type(guard).__name__, limits([guard])) for guard in run.wiring.guards)
+    guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
     return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, at)
 
 
 def _guard(spec: GuardSpec) -> Guard:
-    kind = BUILT_IN.get(spec.reason)
-    if kind is None or kind.__name__ != spec.guard:
-        raise TraceError(f"the guard {spec.guard} ({spec.reason}) is not one of this package's; give the guards to replay with")
     try:
-        return kind(**spec.limits)
-    except (TypeError, ValueError) as error:
-        raise TraceError(f"the guard {spec.guard}: {error}") from None
+        return rebuild(spec.reason, spec.guard, spec.limits)
+    except ValueError as error:
+        raise TraceError(str(error)) from None
 
 
 # --- lines -------------------------------------------------------------------------------------------------------
