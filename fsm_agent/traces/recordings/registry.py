@@ -30,10 +30,14 @@ class Registry:
 @cache
 def registry() -> Registry:
     """The package's own readers, then those of other packages. One that does not load is told, and the others go on."""
+    from fsm_agent.traces.recordings.intercode import InterCode
+    from fsm_agent.traces.recordings.notebook import Notebook
     from fsm_agent.traces.recordings.openai_chat import OpenAIChat
+    from fsm_agent.traces.recordings.react_log import ReActLog
+    from fsm_agent.traces.recordings.reflexion import Reflexion
     from fsm_agent.traces.recordings.tau_bench import TauBench
 
-    built_in: tuple[Reader, ...] = (TauBench(), OpenAIChat())
+    built_in: tuple[Reader, ...] = (Notebook(), TauBench(), InterCode(), OpenAIChat(), Reflexion(), ReActLog())
     readers = {reader.name: reader for reader in built_in}
     broken: list[str] = []
     for point in entry_points(group=GROUP):
