@@ -14,7 +14,22 @@ if TYPE_CHECKING:
     from fsm_agent.tools import Tool, ToolError, tool
     from fsm_agent.traces import Trace, load, verify
 
-__all__ = ["Guard", "Message", "Reading", "Reply", "Result", "ScriptedModel", "Tool", "ToolError", "Trace", "classic", "load", "run", "tool", "verify"]
+__all__ = [
+    "Guard",
+    "Message",
+    "Reading",
+    "Reply",
+    "Result",
+    "ScriptedModel",
+    "Tool",
+    "ToolError",
+    "Trace",
+    "classic",
+    "load",
+    "run",
+    "tool",
+    "verify",
+]
 
 _HOMES = {
     "drivers": ("Result", "run"),

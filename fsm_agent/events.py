@@ -19,7 +19,6 @@ import msgspec
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
-
 class Value(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A frozen value without cycles."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fsm_agent.events import Final, ModelFailed
-from fsm_agent.guards import Reading
 from fsm_agent.language import Language
-from fsm_agent.machine import Run, Taken
+from fsm_agent.machine import Run
 
 
 def answer_of(run: Run) -> str | None:
@@ -28,14 +27,5 @@ def message_of(run: Run, lang: Language) -> str:
             return say("stopped: cancelled by the user")
         case "recording_ended":
             return say("the recording ends here")
-    reading = halting_reading(run)
     guard = next(guard for guard in run.wiring.guards if guard.reason == run.reason)
-    assert reading is not None
-    return guard.explain(reading, lang)
-
-
-def halting_reading(run: Run) -> Reading | None:
-    """The reading that halted the run; None where no guard did."""
-    last = run.log[-1] if run.log else None
-    readings = last.readings if isinstance(last, Taken) else ()
-    return next((reading for reading in readings if reading.guard == run.reason), None)
+    return guard.explain(next(reading for reading in run.readings if reading.guard == run.reason), lang)

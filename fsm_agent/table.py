@@ -152,7 +152,9 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
         if guard.watches not in LAST_GUARD:
             raise ValueError(f"{guard.guard}.watches is {guard.watches!r}; guards are judged in {' or '.join(LAST_GUARD)}")
         if guard.reason in wanted:
-            raise ValueError(f"{wanted[guard.reason].guard} and {guard.guard} both halt with the reason {guard.reason!r}; give one of them another")
+            raise ValueError(
+                f"{wanted[guard.reason].guard} and {guard.guard} both halt with the reason {guard.reason!r}; give one of them another"
+            )
         if guard.reason in UNGUARDED_REASONS:
             raise ValueError(f"{guard.guard} halts with {guard.reason!r}, which is the machine's own reason; give it another")
         if any(guard.reason == row.id and (row.reason not in GUARD_REASONS or guard.watches != row.source) for row in ROWS):

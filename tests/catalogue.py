@@ -19,7 +19,7 @@ KEYWORDS: dict[str, tuple[int, ...] | None] = {"say": None, "count": (1, 2)}
 def extracted() -> Catalog:
     """Every sentence that the package says."""
     catalogue = Catalog()
-    for path, _, message, _, _ in extract_from_dir(PACKAGE, method_map=[("**.py", "python")], keywords=KEYWORDS):  # type: ignore[arg-type]  # babel's stub wants a str for Path
+    for path, _, message, _, _ in extract_from_dir(PACKAGE, method_map=[("**.py", "python")], keywords=KEYWORDS):
         catalogue.add(message, locations=[(f"fsm_agent/{Path(path).as_posix()}", 0)])
     return catalogue
 
@@ -47,7 +47,11 @@ def update() -> list[str]:
     with PO.open("wb") as file:
         write_po(file, catalogue, width=140, include_lineno=False, sort_output=True)
     PO.with_suffix(".mo").write_bytes(compiled(catalogue))
-    return [str(message.id) for message in catalogue if message.id and not all(message.string if isinstance(message.string, tuple) else [message.string])]
+    return [
+        str(message.id)
+        for message in catalogue
+        if message.id and not all(message.string if isinstance(message.string, tuple) else [message.string])
+    ]
 
 
 if __name__ == "__main__":

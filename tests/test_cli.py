@@ -41,7 +41,16 @@ def test_run_json_is_one_object() -> None:
         "message": "stopped: 2 failed tool calls in a row, circuit breaker tripped",
         "steps": 2,
         "model_calls": 2,
-        "path": ["model_replied", "call_tools", "tools_returned", "go_on", "model_replied", "call_tools", "tools_returned", "consecutive_errors"],
+        "path": [
+            "model_replied",
+            "call_tools",
+            "tools_returned",
+            "go_on",
+            "model_replied",
+            "call_tools",
+            "tools_returned",
+            "consecutive_errors",
+        ],
     }
 
 
@@ -56,7 +65,10 @@ def test_a_scenario_that_ends_otherwise_than_it_says_exits_with_1(tmp_path: Path
     mine.write_text("title='t'\ntask='t'\nscript=['FINAL x']\n[expect]\nreason='max_steps'\nmodel_calls=1\nanswer='y'\n")
     result = call("run", mine)
     assert result.exit_code == 1
-    assert result.stderr == "not as expected: reason: expected 'max_steps', got 'final_answer'\nnot as expected: answer: expected 'y', got 'x'\n"
+    assert (
+        result.stderr
+        == "not as expected: reason: expected 'max_steps', got 'final_answer'\nnot as expected: answer: expected 'y', got 'x'\n"
+    )
 
 
 def test_a_script_that_runs_out_halts_as_model_error_with_the_step(tmp_path: Path) -> None:
@@ -117,7 +129,9 @@ def test_there_is_colour_on_a_terminal_unless_no_color_is_set(environ: dict[str,
 
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm-256color"}
-    subprocess.run([sys.executable, "-m", "fsm_agent", "run", "c"], stdout=follower, stderr=follower, env=clean | environ, check=False, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "fsm_agent", "run", "c"], stdout=follower, stderr=follower, env=clean | environ, check=False, timeout=60
+    )
     os.close(follower)
     written = os.read(leader, 65536)
     os.close(leader)
@@ -128,7 +142,12 @@ def test_there_is_colour_on_a_terminal_unless_no_color_is_set(environ: dict[str,
 def test_ctrl_c_records_the_halt_and_exits_with_130(tmp_path: Path) -> None:
     mine, trace = tmp_path / "mine.toml", tmp_path / "t.jsonl"
     mine.write_text("title='t'\ntask='t'\ntools=['add']\nthen='TOOL add a=1,b={n}'\n[limits]\nmax_steps=10000000\n")
-    child = subprocess.Popen([sys.executable, "-m", "fsm_agent", "run", str(mine), "--trace", str(trace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    child = subprocess.Popen(
+        [sys.executable, "-m", "fsm_agent", "run", str(mine), "--trace", str(trace)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
     assert child.stdout is not None
     assert b"[step 1]" in child.stdout.readline()
     time.sleep(0.2)
@@ -186,7 +205,10 @@ def test_a_file_that_is_no_trace_is_one_line(tmp_path: Path) -> None:
 # --- draw --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ending", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("dot", b"digraph"), ("mmd", b"---\n"), ("txt", b"Scenario b")])
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("dot", b"digraph"), ("mmd", b"---\n"), ("txt", b"Scenario b")],
+)
 def test_draw_writes_the_format_of_the_ending(tmp_path: Path, ending: str, magic: bytes) -> None:
     path = tmp_path / f"b.{ending}"
     result = call("draw", "b", "-o", path)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.catalogue import PO, compiled, extracted, translated
 
 from fsm_agent.language import language, locale_language
+from tests.catalogue import PO, compiled, extracted, translated
 
 
 def _ids(messages: object) -> set[object]:
@@ -25,7 +25,7 @@ def test_every_sentence_has_a_translation_with_the_same_fields() -> None:
         ids, strings = ((text if isinstance(text, tuple) else (text,)) for text in (message.id, message.string))
         assert all(strings), ids
         for text in strings:
-            assert set(re.findall(r"{\w+}", text)) == set(re.findall(r"{\w+}", ids[-1])), ids
+            assert set(re.findall(r"{\w+}", str(text))) == set(re.findall(r"{\w+}", str(ids[-1]))), ids
 
 
 def test_the_compiled_catalogue_is_current() -> None:

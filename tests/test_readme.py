@@ -79,4 +79,12 @@ def test_the_top_level_holds_nothing_but_what_is_agreed() -> None:
     if listed.returncode:
         pytest.skip("not a git checkout: there is nothing to list")
     top = {line.partition("/")[0] for line in listed.stdout.splitlines()}
-    assert {name for name in top if not name.startswith(".")} == {"pyproject.toml", "README.md", "Makefile", "LICENSE", "fsm_agent", "tests", "diagrams"}
+    assert {name for name in top if not name.startswith(".")} == {
+        "pyproject.toml",
+        "README.md",
+        "Makefile",
+        "LICENSE",
+        "fsm_agent",
+        "tests",
+        "diagrams",
+    }

@@ -59,7 +59,10 @@ def test_every_scenario_has_a_title_and_a_lesson_in_both_languages(lang: str) ->
         ("title = 't'\ntask = 't'\nscript = ['FINAL']\nlimit = 3", "x: Object contains unknown field `limit`"),
         ("title = 't'\ntask = 't'\nscript = 'FINAL'", "x: Expected `array`, got `str` - at `$.script`"),
         ("title = 't'\ntask = 't'\nscript = ['FINAL x']\n[limits]\nmax_steps = 0", "x: max_steps is 0; it must be at least 1"),
-        ("title = 't'\ntask = 't'\nscript = ['FINAL x']\n[limits]\nmax_step = 1", "x: Object contains unknown field `max_step` - at `$.limits`"),
+        (
+            "title = 't'\ntask = 't'\nscript = ['FINAL x']\n[limits]\nmax_step = 1",
+            "x: Object contains unknown field `max_step` - at `$.limits`",
+        ),
         ("title = 't'\ntask = 't'\ntools = ['sub']\nscript = ['FINAL x']", "x: tools: no built-in tool 'sub'; there are add, mul, now"),
         ("title = 't'\ntask = 't'", "x: there is nothing to play; give script (a list of replies), then (a template), or both"),
         ("title = {}\ntask = 't'\nthen = 'FINAL x'", "x: a table of texts is empty; give en, zh, or plain text"),

@@ -157,4 +157,7 @@ def test_mixed_errors_are_named_with_their_kinds() -> None:
         "stopped: 2 errors in a row (failed tool calls: 1, unparseable replies: 1), circuit breaker tripped"
     )
     scripts = ScriptedModel(["TOOL search q=1", "I wonder"])
-    assert run("t", model=scripts, guards=classic(max_errors=2), lang="zh").message == "终止：连续 2 次出错（工具调用失败 1 次，输出无法解析 1 次），熔断退出"
+    assert (
+        run("t", model=scripts, guards=classic(max_errors=2), lang="zh").message
+        == "终止：连续 2 次出错（工具调用失败 1 次，输出无法解析 1 次），熔断退出"
+    )

@@ -46,13 +46,16 @@ def faults() -> Iterator[None]:
         raise Fault(str(error)) from None
 
 
-def _language(context: click.Context, parameter: click.Parameter, value: str | None) -> Language:
+def _language(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Language:
     return language(value or locale_language())
 
 
 lang_option = click.option(
-    "--lang", type=click.Choice(LANGUAGES), callback=_language, help="Language of the transcript and of what the model is told. [default: the locale's]"
-)  # fmt: skip
+    "--lang",
+    type=click.Choice(LANGUAGES),
+    callback=_language,
+    help="Language of the transcript and of what the model is told. [default: the locale's]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 
@@ -73,6 +76,7 @@ def colour() -> bool:
 
 
 def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
@@ -108,7 +112,7 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[object]]
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", box=None if not sys.stdout.isatty() else _BOX(), pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=None if not sys.stdout.isatty() else _lines(), pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
@@ -116,7 +120,7 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[object]]
     Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
 
 
-def _BOX() -> Any:
+def _lines() -> Any:
     from rich.box import SIMPLE
 
     return SIMPLE

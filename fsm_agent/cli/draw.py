@@ -14,15 +14,31 @@ if TYPE_CHECKING:
     from fsm_agent.diagrams import View
     from fsm_agent.machine import Run
 
-FORMATS = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".txt": "text"}
+FORMATS = {
+    ".svg": "svg",
+    ".png": "png",
+    ".pdf": "pdf",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".txt": "text",
+}
 NAMES = sorted(set(FORMATS.values()))
 TEXTUAL = {"dot", "mermaid", "text"}
 
 
 @click.command()
 @click.argument("source", default="machine")
-@click.option("--view", type=click.Choice(["path", "machine"]), help="What to draw of SOURCE. [default: its path; of `machine`, the whole table]")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; its ending names the format. [default: stdout]")
+@click.option(
+    "--view", type=click.Choice(["path", "machine"]), help="What to draw of SOURCE. [default: its path; of `machine`, the whole table]"
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; its ending names the format. [default: stdout]",
+)
 @click.option("--format", "form", type=click.Choice(NAMES), help="The format. [default: by the file's ending; text on stdout]")
 @lang_option
 def draw(source: str, view: str | None, output: Path | None, form: str | None, lang: Language) -> None:

@@ -69,7 +69,14 @@ def replay(
     reasons = Counter(str(run.reason) for run in runs.values())
     if as_json:
         by_run = {name: run.reason for name, run in runs.items()}
-        print_json({"runs": len(runs), "reasons": dict(reasons.most_common()), "by_run": by_run, "damaged": [f"{d.place}: {d.problem}" for d in damaged]})
+        print_json(
+            {
+                "runs": len(runs),
+                "reasons": dict(reasons.most_common()),
+                "by_run": by_run,
+                "damaged": [f"{d.place}: {d.problem}" for d in damaged],
+            }
+        )
         return
     title = f"{recording.name}: {len(runs)} runs under max_steps={max_steps}, max_repeats={max_repeats}, max_errors={max_errors}"
     rows = [(reason, n, f"{n / len(runs):.1%}") for reason, n in reasons.most_common()]

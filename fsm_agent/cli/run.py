@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 @click.argument("scenario")
 @lang_option
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the record of the run to this file, while it goes.")
-@click.option("--draw", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the path that the run took (.svg, .png, .pdf, .dot, .mmd, .txt).")
+@click.option(
+    "--draw",
+    "picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the path that the run took (.svg, .png, .pdf, .dot, .mmd, .txt).",
+)
 @json_option
 @click.pass_context
 def run(context: click.Context, scenario: str, lang: Language, trace: Path | None, picture: Path | None, *, as_json: bool) -> None:
@@ -94,5 +99,9 @@ def _differences(played: Scenario, machine: Run) -> list[str]:
     from fsm_agent.outcome import answer_of
 
     expect = played.expect
-    pairs = (("reason", expect.reason, machine.reason), ("model_calls", expect.model_calls, machine.step), ("answer", expect.answer, answer_of(machine)))
+    pairs = (
+        ("reason", expect.reason, machine.reason),
+        ("model_calls", expect.model_calls, machine.step),
+        ("answer", expect.answer, answer_of(machine)),
+    )
     return [f"{field}: expected {wanted!r}, got {got!r}" for field, wanted, got in pairs if wanted is not None and wanted != got]

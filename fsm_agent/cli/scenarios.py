@@ -23,7 +23,14 @@ def scenarios(lang: Language, only: str | None, *, as_json: bool) -> None:
         return
     found = load_all()
     if as_json:
-        print_json({name: {"title": s.titled(lang.code), "teaches": s.taught(lang.code), "task": s.task, "expect": s.expect} for name, s in found.items()})
+        print_json(
+            {
+                name: {"title": s.titled(lang.code), "teaches": s.taught(lang.code), "task": s.task, "expect": s.expect}
+                for name, s in found.items()
+            }
+        )
         return
-    rows = [(name, s.titled(lang.code), s.expect.reason or "", s.expect.model_calls or "", s.taught(lang.code)) for name, s in found.items()]
+    rows = [
+        (name, s.titled(lang.code), s.expect.reason or "", s.expect.model_calls or "", s.taught(lang.code)) for name, s in found.items()
+    ]
     print_table("", [lang.say("name"), lang.say("title"), lang.say("must end as"), lang.say("model calls"), lang.say("teaches")], rows)

@@ -15,7 +15,9 @@ COLUMNS = ("edge", "from", "trigger", "guard", "to")
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True, help="How to print it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True, help="How to print it."
+)
 def table(form: str) -> None:
     """Print the transition table: every edge, in the order in which it is tried.
 

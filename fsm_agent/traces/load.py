@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fsm_agent.events import Event
 from fsm_agent.machine import Taken
-from fsm_agent.traces.record import Trace, TraceError, decode_entry, decode_header
+from fsm_agent.traces.record import Header, Trace, TraceError, decode_entry, decode_header
 
 
 def load(path: str | PathLike[str]) -> Trace:
@@ -21,13 +21,14 @@ def load(path: str | PathLike[str]) -> Trace:
         lines, tail = [tail], b""
     if not lines:
         raise TraceError(f"{path}: the file is empty")
-    number = 1
+    log: list[Event | Taken] = []
+    header: Header | None = None
     try:
         header = decode_header(lines[0])
-        log: list[Event | Taken] = []
-        for number, line in enumerate(lines[1:], 2):
-            log.append(decode_entry(line))
+        for line in lines[1:]:
+            log.append(decode_entry(line))  # noqa: PERF401  # the length says which line it was
     except TraceError as error:
+        number = len(log) + 2 if header else 1
         raise TraceError(f"{path}, line {number}: {error}") from None
     if tail:
         try:

@@ -15,7 +15,7 @@ import msgspec
 from fsm_agent.events import Event, ToolSpec, Value
 from fsm_agent.guards import Guard, rebuild
 from fsm_agent.language import language
-from fsm_agent.machine import Run, Taken
+from fsm_agent.machine import Run, Taken, UnexpectedEvent
 from fsm_agent.protocols import PROTOCOLS
 
 FORMAT = 1
@@ -26,7 +26,7 @@ class TraceError(ValueError):
     """A trace that cannot be read: what, where, and how to mend it, in one line."""
 
 
-class GuardSpec(Value):
+class GuardSpec(Value, frozen=True):
     """A guard as a record names it."""
 
     reason: str
@@ -35,7 +35,7 @@ class GuardSpec(Value):
     limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Header(Value, tag_field="trace", tag=FORMAT):
+class Header(Value, frozen=True, tag_field="trace", tag=FORMAT):
     """What a run was set up with."""
 
     task: str
@@ -83,10 +83,13 @@ class Trace:
         return Run(header.task, guards=made, protocol=PROTOCOLS[header.protocol](lang), tools=header.tools)
 
     def replay(self, guards: Sequence[Guard] | None = None) -> Run:
-        """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, ``UnexpectedEvent`` for a record that no run can have made."""
+        """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, and for events that no run can have had."""
         run = self.new_run(guards)
-        for event in self.events:
-            run.feed(event)
+        try:
+            for event in self.events:
+                run.feed(event)
+        except UnexpectedEvent as error:
+            raise TraceError(f"these events belong to no run under these guards: {error}") from None
         return run
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO, Self
 
 from fsm_agent.machine import Run
 from fsm_agent.traces.record import Trace, encode
@@ -19,11 +20,11 @@ class TraceWriter:
         self._written = 0
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> TraceWriter:
+    def __enter__(self) -> Self:
         """Raises ``OSError`` where the file cannot be made."""
         if self._path is not None:
-            self._file = open(self._path, "wb", buffering=0)  # noqa: SIM115  # closed by __exit__
-            self._file.write(encode(self._trace.header))
+            self._file = Path(self._path).open("wb")  # __exit__ closes it
+            self._put(encode(self._trace.header))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -33,5 +34,10 @@ class TraceWriter:
     def write(self, run: Run) -> None:
         """Write what ``run`` has logged since the last time. Raises ``OSError`` where that cannot be done."""
         if self._file is not None:
-            self._file.write(b"".join(encode(entry) for entry in run.log[self._written :]))
+            self._put(b"".join(encode(entry) for entry in run.log[self._written :]))
             self._written = len(run.log)
+
+    def _put(self, lines: bytes) -> None:
+        if self._file is not None:
+            self._file.write(lines)
+            self._file.flush()
