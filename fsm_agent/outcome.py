@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fsm_agent.events import Final, ModelFailed
+from fsm_agent.guards import Reading
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
 
@@ -29,3 +30,8 @@ def message_of(run: Run, lang: Language) -> str:
             return say("the recording ends here")
     guard = next(guard for guard in run.wiring.guards if guard.reason == run.reason)
     return guard.explain(next(reading for reading in run.readings if reading.guard == run.reason), lang)
+
+
+def halting_reading(run: Run) -> Reading | None:
+    """The reading that halted the run; None where no guard did."""
+    return next((reading for reading in run.readings if run.reason is not None and reading.guard == run.reason), None)

@@ -112,7 +112,7 @@ _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     "trace": msgspec.json.Decoder(Header),
     "edge": msgspec.json.Decoder(Taken),
-    "event": msgspec.json.Decoder(Event),  # type: ignore[arg-type]  # a union is a type to msgspec
+    "event": msgspec.json.Decoder(Event),
 }
 
 
