@@ -47,15 +47,17 @@ class Deadline(Guard):
 
     def fold(self, memory: _Elapsed, fact: Fact, step: int) -> _Elapsed:
         match fact:
-            case Started(at=at):
-                return _Elapsed(since=at)
-            case UserSpoke(at=at):
-                return _Elapsed(memory.seconds, at, memory.unknown, memory.slowest)
             case ModelReplied(reply=reply, at=at):
-                since = at - reply.latency_s if memory.since is None and at is not None and reply.latency_s is not None else memory.since
+                since = memory.since
+                if since is None and at is not None and reply.latency_s is not None:
+                    since = at - reply.latency_s
                 return _passed(memory, since, at, step, "model")
             case ToolsReturned(at=at):
                 return _passed(memory, memory.since, at, step, "tools")
+            case UserSpoke(at=at):
+                return _Elapsed(memory.seconds, at, memory.unknown, memory.slowest)
+            case Started(at=at):
+                return _Elapsed(since=at)
             case _:
                 return memory
 

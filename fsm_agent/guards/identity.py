@@ -37,7 +37,8 @@ class Identity:
     def of(cls, tools: Sequence[ToolSpec]) -> Identity:
         """What these tools declare."""
         volatile = {tool.name: frozenset(tool.volatile) for tool in tools if tool.volatile}
-        return cls(frozenset(tool.name for tool in tools if tool.polls), volatile)
+        polls = frozenset(tool.name for tool in tools if tool.polls)
+        return cls(polls, volatile) if polls or volatile else UNDECLARED
 
     def call(self, call: ToolCall) -> Key:
         """The call's identity."""

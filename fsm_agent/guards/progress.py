@@ -33,8 +33,6 @@ class _Step(Value, frozen=True):
     """What one step did."""
 
     number: int
-    key: Key
-    """Steps with equal keys did the same."""
     kind: str
     did: str | tuple[ToolCall, ...]
     """The calls, or what was said; it becomes text only where a reading shows it."""
@@ -46,8 +44,10 @@ class _Past(Value, frozen=True):
     identity: Identity = UNDECLARED
     steps: tuple[_Step, ...] = ()
     """As many as the longest cycle has, at most."""
+    keys: tuple[Key, ...] = ()
+    """Of the last steps, the latest first, as many as the longest period; steps with equal keys did the same."""
     runs: tuple[int, ...] = ()
-    """For each period p from 1: how many of the last steps in a row did the same as the step p before them."""
+    """For each period p from 1: how many of the last steps in a row did the same as the step p before them. Empty: none did."""
     begun: Reply | tuple[ToolCall, ...] = ()
     """Of the step that is not over: the reply, then the calls that it made."""
 
@@ -86,42 +86,44 @@ class NoProgress(Guard):
 
     def fold(self, memory: _Past, fact: Fact, step: int) -> _Past:
         match fact:
+            case ModelReplied(reply=begun) | ToolCalls(calls=begun):
+                return _Past(memory.identity, memory.steps, memory.keys, memory.runs, begun)
+            case ToolsReturned(observations=observations):
+                calls = memory.begun if isinstance(memory.begun, tuple) else ()
+                return self._stepped(memory, _Step(step, "call", calls), self._key(memory.identity, calls, observations, step))
+            case Malformed(kind=kind):
+                reply = memory.begun if isinstance(memory.begun, Reply) else Reply()
+                requests = [(request.name, request.arguments) for request in reply.tool_calls]
+                return self._stepped(memory, _Step(step, kind, reply.text), (Malformed, reply.text, *requests))
+            case Said(text=text):
+                return self._stepped(memory, _Step(step, "said", text), (Said, text))
             case Started(tools=tools):
                 return _Past(Identity.of(tools))
-            case ModelReplied(reply=begun) | ToolCalls(calls=begun):
-                return _Past(memory.identity, memory.steps, memory.runs, begun)
-            case ToolsReturned(observations=observations):
-                return self._stepped(memory, self._called(memory, observations, step))
-            case Said(text=text):
-                return self._stepped(memory, _Step(step, (Said, text), "said", text))
-            case Malformed(kind=kind):
-                return self._stepped(memory, _replied(memory, kind, step))
             case _:
                 return _Past(memory.identity)
 
-    def _called(self, memory: _Past, observations: tuple[Observation, ...], step: int) -> _Step:
-        calls = memory.begun if isinstance(memory.begun, tuple) else ()
-        identity = memory.identity
+    def _key(self, identity: Identity, calls: tuple[ToolCall, ...], observations: tuple[Observation, ...], step: int) -> Key:
+        """What the calls of a step and their observations came to; its number where that is equal to no other step."""
         observed = self.compare == CALLS_AND_OBSERVATIONS
+        if identity is UNDECLARED and len(calls) == 1:  # as most are
+            observation = observations[0]
+            return (calls[0].signature, observation.text if observation.kind == "ok" else None) if observed else calls[0].signature
         keys: set[Key] = {
             (identity.call(call), identity.observation(observation)) if observed else identity.call(call)
             for call, observation in zip(calls, observations, strict=True)
             if call.name not in identity.polls or observation.is_error
         }
-        return _Step(step, one_or_set(keys) if keys else step, "call", calls)
+        return one_or_set(keys) if keys else step
 
-    def _stepped(self, memory: _Past, this: _Step) -> _Past:
+    def _stepped(self, memory: _Past, this: _Step, key: Key) -> _Past:
         """One step more. The cost is one comparison for each period."""
-        steps, key = memory.steps, this.key
-        runs: list[int] = []
-        for period in range(1, min(self.max_period, len(steps)) + 1):
-            same = steps[-period].key == key
-            runs.append((memory.runs[period - 1] if period <= len(memory.runs) else 0) + 1 if same else 0)
-        return _Past(memory.identity, (*steps[1 - self._kept :], this), tuple(runs))
-
-    @property
-    def _kept(self) -> int:
-        return max(self.max_period * self.max_cycles, self.min_steps)
+        steps = (*memory.steps[1 - max(self.max_period * self.max_cycles, self.min_steps) :], this)
+        keys = memory.keys
+        runs: tuple[int, ...] = ()
+        if key in keys:
+            before = memory.runs + (0,) * (len(keys) - len(memory.runs))
+            runs = tuple([run + 1 if past == key else 0 for past, run in zip(keys, before, strict=True)])
+        return _Past(memory.identity, steps, (key, *keys[: self.max_period - 1]), runs)
 
     def judge(self, memory: _Past) -> Reading:
         value, limit, period = min(len(memory.steps), 1), max(self.max_cycles, self.min_steps), 0
@@ -143,12 +145,6 @@ class NoProgress(Guard):
         if period == 1:
             return lang.say("stopped: no progress, the last {n} steps did the same: {cycle}", n=n, cycle=cycle)
         return lang.say("stopped: no progress, the last {n} steps are a cycle of {period}: {cycle}", n=n, period=period, cycle=cycle)
-
-
-def _replied(memory: _Past, kind: str, step: int) -> _Step:
-    """The step of a reply that could not be used."""
-    reply = memory.begun if isinstance(memory.begun, Reply) else Reply()
-    return _Step(step, (Malformed, reply.text, *[(request.name, request.arguments) for request in reply.tool_calls]), kind, reply.text)
 
 
 def _text(did: str | tuple[ToolCall, ...]) -> str:
