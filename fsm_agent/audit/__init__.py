@@ -1,0 +1,1 @@
+"""Why agents stopped, over many recorded runs, and what other limits would have done."""
