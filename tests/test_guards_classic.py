@@ -29,6 +29,7 @@ from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import message_of
 from fsm_agent.protocols import RecordedProtocol
 
+OK: ObservationKind = "ok"
 BAD_KINDS: tuple[ObservationKind, ...] = ("tool_error", "unknown_tool", "bad_arguments", "timeout")
 
 PROSE = Reply("I think so", taken_as="unparseable")
@@ -62,8 +63,7 @@ def play(*steps: Step, guards: tuple[Guard, ...] | None = None) -> Run:
 def events_of(step: Step, run: Run) -> list[Event]:
     if isinstance(step, UserSpoke):
         return [step]
-    all_ok: tuple[ObservationKind, ...] = ("ok",) * (0 if isinstance(step, tuple) else len(step.tool_calls))
-    reply, kinds = step if isinstance(step, tuple) else (step, all_ok)
+    reply, kinds = step if isinstance(step, tuple) else (step, (OK,) * len(step.tool_calls))
     decision = run.protocol.parse(reply)
     if not isinstance(decision, ToolCalls) or reply.finish_reason == "length":
         return [ModelReplied(reply)]
