@@ -45,8 +45,9 @@ class Recording:
     ending: Ending = "unknown"
     model: str | None = None
     extra: Mapping[str, Any] = attrs.field(factory=dict)
-    """Whatever else the format tells that has no place above; under ``unmatched`` the tool results that belong to no call, each
-    with its place, and under ``missing`` the calls that have no result though the run went on."""
+    """Whatever else the format tells that has no place above, lest it be lost. In every format: ``thoughts``, those beside an answer or
+    talk; ``corrections``, what the system said to replies that it could not parse; ``unmatched``, results that belong to no call, each
+    with its place; ``missing``, calls without a result though the run went on."""
 
 
 @attrs.frozen
@@ -83,8 +84,9 @@ class Reader(Protocol):
         ...
 
     def read(self, path: Path, is_error: re.Pattern[str] | None = None) -> Iterator[Recording | Damaged]:
-        """The runs, one at a time. ``is_error``: a tool result that it is found in is an error; None: the format's own rule.
+        """The runs, one at a time. ``is_error``: a tool result that it is found in is an error; None: the format's own rule for texts.
 
+        What a format marks as an error in a field of its own is one in any case.
         Raises ``RecordingError`` where the file is not of this format, ``OSError`` where it cannot be read.
         """
         ...

@@ -78,7 +78,7 @@ def _recording(key: str, run: _Run, is_error: re.Pattern[str] | None) -> Recordi
     transcript, corrections = _replayed(history, turns - capped, is_error)
     last = turns - capped - 1
     told = {
-        "thought": (history.thoughts or [])[last] if transcript.answered and history.thoughts else "",
+        "thoughts": [history.thoughts[last]] if transcript.answered and history.thoughts else [],
         "corrections": corrections,
         "rewards": history.rewards,
         "environment": run.environment,
@@ -110,13 +110,11 @@ def _replayed(history: _History, turns: int, is_error: re.Pattern[str] | None) -
         if action == SUBMIT and i == turns - 1:
             transcript.reply(Reply(observation, taken_as="answer"))
         elif _UNPARSEABLE.search(observation) or (call is None and action != SUBMIT):
-            transcript.reply(Reply("\n".join(part for part in (thought, action) if part), taken_as="unparseable"))
+            transcript.reply(Reply("\n".join(part for part in (thought, f"Action: {action}") if part), taken_as="unparseable"))
             corrections.append(observation)
         else:
             tool, arguments = (call["tool"], msgspec.json.encode({"input": call["code"]}).decode()) if call else (SUBMIT, "{}")
             transcript.reply(Reply(thought or "", (ToolRequest("", tool, arguments),)))
-            failed = valid is False if is_error is None else is_error.search(observation) is not None
-            transcript.result(
-                observation, failed=failed or (is_error is None and ERROR.match(observation) is not None), place=f"turn {i + 1}"
-            )
+            failed = valid is False or (is_error or ERROR).search(observation) is not None
+            transcript.result(observation, failed=failed, place=f"turn {i + 1}")
     return transcript, corrections

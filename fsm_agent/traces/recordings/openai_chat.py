@@ -1,24 +1,22 @@
-"""OpenAI chat messages: a JSON list of messages, an object with ``messages``, or many of either (a list of them, or JSON Lines).
+"""OpenAI chat messages: ``tool_calls`` whose arguments are JSON text, and their results in messages with the role ``tool``.
 
-Beside ``messages`` an object may say ``id`` (or ``task_id``), ``model``, ``tools``, ``outcome`` (success, failure), ``success`` (true,
-false) and ``score`` or ``reward``. A text without calls is talk to a person, with one exception: where the task is all that a person ever
-said, a text that ends the recording is the answer, as it is for every agent that calls functions in a loop.
+An object with ``messages`` may hold ``tools`` as the API takes them; the rest is in ``chats``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgspec
 
 from fsm_agent.events import Reply, ToolRequest, ToolSpec
-from fsm_agent.traces.recordings.base import Damaged, Outcome, Recording, RecordingError, UnreadableError
-from fsm_agent.traces.recordings.documents import decode, documents
-from fsm_agent.traces.recordings.peek import peek
+from fsm_agent.traces.recordings.base import Damaged, Recording, UnreadableError
+from fsm_agent.traces.recordings.chats import Chat, first_chat, read_chats, starts_with
+from fsm_agent.traces.recordings.documents import decode
 from fsm_agent.traces.recordings.transcript import Transcript
 
 ERROR = re.compile(r'\A\s*(?:Error|ERROR|TOOL_ERROR|Traceback \(most recent call last\)|\{\s*"error"\s*:\s*(?!null|false|""|\{\}|\[\]))')
@@ -67,22 +65,20 @@ class _Tool(msgspec.Struct):
     function: _Described | None = None
 
 
-class _Shape(msgspec.Struct):
-    messages: msgspec.Raw | None = None
-
-
-class Chat(msgspec.Struct):
-    """An object that holds a run."""
-
+class _OpenAIChat(Chat, kw_only=True):
     messages: list[ChatMessage]
-    id: str | int | None = None
-    task_id: str | int | None = None
-    model: str | None = None
     tools: list[_Tool] | None = None
-    outcome: str | None = None
-    success: bool | None = None
-    score: float | None = None
-    reward: float | None = None
+
+
+@attrs.frozen
+class Replayed:
+    """What messages came to."""
+
+    task: str
+    """What a person said first."""
+    transcript: Transcript
+    told: Mapping[str, Any]
+    """For a recording's ``extra``: the ``system`` prompt, and the ``thoughts`` beside texts, which have no room for them."""
 
 
 class OpenAIChat:
@@ -91,102 +87,64 @@ class OpenAIChat:
     name = "openai"
 
     def recognises(self, head: bytes, _path: Path, /) -> bool:
-        document = peek(head)
-        if isinstance(document, list) and document and not _is_message(document[0]):
-            document = document[0]
-        messages = document.get("messages") if isinstance(document, dict) else document
-        return isinstance(messages, list) and bool(messages) and _is_message(messages[0])
+        _, messages = first_chat(head)
+        return bool(messages) and messages[0].get("role") in _ROLES
 
     def read(self, path: Path, is_error: re.Pattern[str] | None = None) -> Iterator[Recording | Damaged]:
-        numbers = count(1)
-        for place, document in documents(path):
-            for where, item in _runs(document, place):
-                number = next(numbers)
-                try:
-                    yield _recording(_chat(item), str(number) if where else path.stem, is_error or ERROR)
-                except UnreadableError as error:
-                    if not where:
-                        raise RecordingError(f"{path}: {error}") from None
-                    yield Damaged(where, str(error))
+        yield from read_chats(path, lambda item, name: _recording(item, name, is_error or ERROR))
 
 
-def _is_message(item: object) -> bool:
-    return isinstance(item, dict) and item.get("role") in _ROLES
-
-
-def _runs(document: msgspec.Raw | UnreadableError, place: str) -> Iterator[tuple[str, msgspec.Raw | UnreadableError]]:
-    """The document's runs, each with its place: itself, or the items of a list of runs."""
-    items = decode(document, list[msgspec.Raw]) if isinstance(document, msgspec.Raw) and starts_with(document, b"[") else []
-    if items and (starts_with(items[0], b"[") or (starts_with(items[0], b"{") and decode(items[0], _Shape).messages is not None)):
-        for i, item in enumerate(items, 1):
-            yield f"{place}, item {i}".removeprefix(", "), item
-    else:
-        yield place, document
-
-
-def starts_with(document: msgspec.Raw, sign: bytes) -> bool:
-    """Whether the JSON starts with this character."""
-    return bytes(memoryview(document)[:64]).lstrip()[:1] == sign
-
-
-def _chat(item: msgspec.Raw | UnreadableError) -> Chat:
-    if isinstance(item, UnreadableError):
-        raise item
-    return Chat(decode(item, list[ChatMessage])) if starts_with(item, b"[") else decode(item, Chat)
-
-
-def _recording(chat: Chat, number: str, is_error: re.Pattern[str]) -> Recording:
-    ident = chat.id if chat.id is not None else chat.task_id
-    persons = sum(message.role == "user" for message in chat.messages)
-    task, transcript, system = replayed(chat.messages, is_error, last_text_answers=persons == 1)
+def _recording(item: msgspec.Raw, name: str, is_error: re.Pattern[str]) -> Recording:
+    chat = _OpenAIChat(messages=decode(item, list[ChatMessage])) if starts_with(item, b"[") else decode(item, _OpenAIChat)
+    lone_task = sum(message.role == "user" for message in chat.messages) == 1
+    replayed = replay_messages(chat.messages, is_error, last_text_answers=lone_task)
     return Recording(
-        id=number if ident is None else str(ident),
+        id=chat.name(name),
         source=OpenAIChat.name,
-        task=task,
-        events=transcript.end(),
+        task=replayed.task,
+        events=replayed.transcript.end(),
         tools=_specs(chat.tools or ()),
-        outcome=_outcome(chat),
-        score=chat.reward if chat.score is None else chat.score,
-        ending="answer" if transcript.answered else "unknown",
+        outcome=chat.recorded_outcome,
+        score=chat.recorded_score,
+        ending="answer" if replayed.transcript.answered else "unknown",
         model=chat.model,
-        extra=({"system": system} if system else {}) | transcript.notes(),
+        extra={**replayed.told, **replayed.transcript.notes()},
     )
 
 
-def replayed(messages: Sequence[ChatMessage], is_error: re.Pattern[str], *, last_text_answers: bool) -> tuple[str, Transcript, str]:
-    """The task (what a person said first), the run, and the system prompt.
+def replay_messages(messages: Sequence[ChatMessage], is_error: re.Pattern[str], *, last_text_answers: bool) -> Replayed:
+    """The messages as events. ``last_text_answers``: a text without calls, with which they end, is the answer.
 
-    ``last_text_answers``: a text without calls, with which the messages end, is the answer. Raises ``UnreadableError`` for messages
-    that are no conversation.
+    Raises ``UnreadableError`` for messages that are no conversation.
     """
     if not messages:
         raise UnreadableError("there are no messages")
     transcript = Transcript()
     system: list[str] = []
+    thoughts: list[str] = []
     task: str | None = None
-    said: list[str] = []  # by persons, since the last reply: told after the results that belong to that reply
+    said: list[str] = []  # by persons since the last reply: told after the results that belong to that reply
     for i, message in enumerate(messages, 1):
         match message.role:
             case "system" | "developer":
                 system.append(text_of(message.content))
             case "user":
                 text = text_of(message.content)
-                if task is None:
-                    task = text
-                    said += [text] if transcript.events else []
-                else:
-                    said.append(text)
+                said += [text] if transcript.events or task is not None else []
+                task = text if task is None else task
             case "tool" | "function":
                 text = text_of(message.content)
                 failed = is_error.search(text) is not None
                 transcript.result(text, failed=failed, place=f"message {i}", call_id=message.tool_call_id, tool=message.name or "")
             case "assistant":
                 _tell(transcript, said)
+                thoughts += [message.reasoning_content] if message.reasoning_content and not _calls(message) else []
                 transcript.reply(_reply(message, may_answer=last_text_answers and i == len(messages)))
             case role:
                 raise UnreadableError(f"message {i} has the role {role!r}; known are {', '.join(sorted(_ROLES))}")
     _tell(transcript, said)
-    return task or "", transcript, "\n\n".join(system)
+    told = {"system": "\n\n".join(system), "thoughts": thoughts}
+    return Replayed(task or "", transcript, {name: value for name, value in told.items() if value})
 
 
 def _tell(transcript: Transcript, said: list[str]) -> None:
@@ -237,9 +195,3 @@ def _part(part: object) -> str:
 def _specs(tools: Sequence[_Tool]) -> tuple[ToolSpec, ...]:
     described = [tool.function for tool in tools if tool.function is not None]
     return tuple(ToolSpec(each.name, each.description or "", each.parameters or {}) for each in described)
-
-
-def _outcome(chat: Chat) -> Outcome:
-    if chat.success is not None:
-        return "success" if chat.success else "failure"
-    return "success" if chat.outcome == "success" else "failure" if chat.outcome == "failure" else "unknown"

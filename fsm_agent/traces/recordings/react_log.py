@@ -23,7 +23,8 @@ _LINE = re.compile(rf"{_TASK.pattern}|{MARKER.pattern}|^(?P<ruler>[-=#]{{5,}})[ 
 _TAIL = re.compile(r"^(?:(?P<facts>\{.*\})[ \t]*|Correct answer:[ \t]*(?P<wanted>.*)|[-=#]{5,}[ \t]*)$", re.MULTILINE)
 """After the last observation: what the harness prints at the end of a run."""
 _VERDICT = re.compile(
-    r"\breward = (?P<reward>-?\d+(?:\.\d+)?)|\bAnswer is (?P<word>CORRECT|INCORRECT)\b|\bYour score \(min [\d.]+\): (?P<score>\d+(?:\.\d+)?)"
+    r"\breward = (?P<reward>-?\d+(?:\.\d+)?)|\bAnswer is (?P<word>CORRECT|INCORRECT)\b"
+    r"|\bYour score \(min [\d.]+\): (?P<score>\d+(?:\.\d+)?)"
 )
 
 
@@ -110,7 +111,7 @@ def recording_of(run: LoggedRun, source: str, number: str, is_error: re.Pattern[
     replayed = replay_steps(steps, is_error or ERROR)
     facts = _facts(run.body[tail.start() :]) if tail else {}
     told: dict[str, Any] = {
-        "thought": replayed.last_thought,
+        "thoughts": replayed.thoughts,
         "verdict": replayed.verdict,
         "corrections": replayed.corrections,
         "facts": facts,
@@ -154,13 +155,14 @@ def _outcome(facts: Mapping[str, Any], verdict: str) -> tuple[Outcome, float | N
     said = _VERDICT.search(verdict)
     reward = facts.get("reward", facts.get("em"))
     if not isinstance(reward, int | float):
-        reward = float(said["reward"] or said["score"] or 0) if said and not said["word"] else None
-    match = facts.get("em", reward)
+        reward = said["reward"] or said["score"] if said else None
+    score = None if reward is None else float(reward)
+    match = facts.get("em", score)
     if isinstance(match, int | float):
-        return "success" if match >= 1 else "failure", reward
+        return "success" if match >= 1 else "failure", score
     if said and said["word"]:
-        return "success" if said["word"] == "CORRECT" else "failure", None
-    return "unknown", None
+        return "success" if said["word"] == "CORRECT" else "failure", score
+    return "unknown", score
 
 
 def _ending(facts: Mapping[str, Any], steps: int, *, answered: bool) -> Ending:

@@ -54,7 +54,7 @@ class Replayed:
     """What the steps came to."""
 
     transcript: Transcript
-    last_thought: str = ""
+    thoughts: tuple[str, ...] = ()
     """The thought beside the answer, which has no room for it."""
     verdict: str = ""
     """The last observation: what the harness said to the answer."""
@@ -120,7 +120,7 @@ def replay_steps(steps: Iterable[Step], is_error: re.Pattern[str]) -> Replayed:
         answer = step.final_answer if call is None else _answer(call, observation)
         if answer is not None and not rest:
             transcript.reply(Reply(answer, taken_as="answer"))
-            return Replayed(transcript, step.thought or "", observation, tuple(corrections))
+            return Replayed(transcript, (step.thought,) if step.thought else (), observation, tuple(corrections))
         if call is not None:
             transcript.reply(Reply(step.thought or "", (call,)))
             if step.observation is not None:

@@ -30,15 +30,19 @@ class Registry:
 @cache
 def registry() -> Registry:
     """The package's own readers, then those of other packages. One that does not load is told, and the others go on."""
+    from fsm_agent.traces.recordings.anthropic_messages import AnthropicMessages
     from fsm_agent.traces.recordings.intercode import InterCode
     from fsm_agent.traces.recordings.notebook import Notebook
     from fsm_agent.traces.recordings.openai_chat import OpenAIChat
+    from fsm_agent.traces.recordings.otel_genai import GenAISpans
+    from fsm_agent.traces.recordings.own_traces import OwnTraces
     from fsm_agent.traces.recordings.react_log import ReActLog
     from fsm_agent.traces.recordings.reflexion import Reflexion
     from fsm_agent.traces.recordings.tau_bench import TauBench
 
-    built_in: tuple[Reader, ...] = (Notebook(), TauBench(), InterCode(), OpenAIChat(), Reflexion(), ReActLog())
-    readers = {reader.name: reader for reader in built_in}
+    json: tuple[Reader, ...] = (Notebook(), OwnTraces(), TauBench(), InterCode(), GenAISpans(), AnthropicMessages(), OpenAIChat())
+    text: tuple[Reader, ...] = (Reflexion(), ReActLog())
+    readers = {reader.name: reader for reader in (*json, *text)}
     broken: list[str] = []
     for point in entry_points(group=GROUP):
         try:
@@ -74,7 +78,8 @@ def detect(path: str | PathLike[str]) -> str:
 def read(path: str | PathLike[str], format: str | None = None, error_pattern: str | None = None) -> Iterator[Recording | Damaged]:  # noqa: A002  # --format
     """The runs of a file of recordings, one at a time; ids are unique. ``format`` None: it is detected.
 
-    ``error_pattern``: a regular expression; a tool result that it is found in is an error. None: the format's own rule.
+    ``error_pattern``: a regular expression; a tool result that it is found in is an error, as is what the format itself marks as one.
+    None: the format's own rule.
     Raises ``RecordingError``, one line, for what cannot be read at all.
     """
     path = Path(path)

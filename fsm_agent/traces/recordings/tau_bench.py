@@ -14,7 +14,7 @@ import msgspec
 
 from fsm_agent.traces.recordings.base import Damaged, Ending, Recording, UnreadableError
 from fsm_agent.traces.recordings.documents import decode, json_of
-from fsm_agent.traces.recordings.openai_chat import ChatMessage, replayed, text_of
+from fsm_agent.traces.recordings.openai_chat import ChatMessage, replay_messages, text_of
 from fsm_agent.traces.recordings.peek import first_run
 
 ERROR = re.compile(r"\AError")
@@ -61,18 +61,17 @@ class TauBench:
 
 
 def _recording(run: _Run, is_error: re.Pattern[str]) -> Recording:
-    task, transcript, system = replayed(run.traj, is_error, last_text_answers=False)
+    replayed = replay_messages(run.traj, is_error, last_text_answers=False)
     instruction = run.info.task.instruction if run.info and run.info.task else None
-    told = {"system": system, "instruction": instruction}
     return Recording(
         id=f"{run.task_id}/{run.trial}",
         source=TauBench.name,
-        task=task,
-        events=transcript.end(),
+        task=replayed.task,
+        events=replayed.transcript.end(),
         outcome="unknown" if run.reward is None else "success" if run.reward >= WHOLE_REWARD else "failure",
         score=run.reward,
         ending=_ending(run.traj),
-        extra={name: text for name, text in told.items() if text} | transcript.notes(),
+        extra={**replayed.told, **({"instruction": instruction} if instruction else {}), **replayed.transcript.notes()},
     )
 
 

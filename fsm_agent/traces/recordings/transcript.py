@@ -67,6 +67,11 @@ class Transcript:
         return tuple(self.events)
 
     @property
+    def open_calls(self) -> frozenset[str]:
+        """The ids of the calls that wait for their results."""
+        return frozenset(call.id for call, result in zip(self._pending, self._results, strict=True) if result is None and call.id)
+
+    @property
     def answered(self) -> bool:
         """The last thing that happened is the answer."""
         last = self.events[-1] if self.events else None
