@@ -8,6 +8,7 @@ import click
 
 from fsm_agent.cli.common import CANCELLED, WRONG_USE
 from fsm_agent.cli.draw import draw
+from fsm_agent.cli.import_ import import_
 from fsm_agent.cli.replay import replay
 from fsm_agent.cli.run import run
 from fsm_agent.cli.scenarios import scenarios
@@ -27,7 +28,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, draw, replay, verify, table):
+for command in (scenarios, run, draw, replay, verify, table, import_):
     cli.add_command(command)
 
 

@@ -1,0 +1,81 @@
+"""Opening a ledger's file, for reading or for writing. Whatever is no ledger is refused, and left as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from fsm_agent.traces.ledger import schema
+from fsm_agent.traces.ledger.errors import LedgerError, told
+
+BUSY_S = 3.0
+"""How long another process is waited for. Imports lock the file for a batch's moment only, so two of them get along."""
+
+
+def for_reading(path: Path) -> sqlite3.Connection:
+    """Raises ``LedgerError``."""
+    if not path.exists():
+        raise LedgerError(f"there is no ledger {path}; make it with: fsm-agent import FILES --ledger {path}")
+    _look(path)
+    try:
+        return _opened(path, "mode=ro", _check_for_reading)
+    except LedgerError as error:
+        # in a folder that cannot be written, SQLite wants a file beside the ledger; without a writer's log it is read as it stands
+        cannot_open = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
+        if not cannot_open or path.with_name(path.name + "-wal").exists():
+            raise
+    return _opened(path, "immutable=1", _check_for_reading)
+
+
+def for_writing(path: Path) -> sqlite3.Connection:
+    """A new ledger where there is no file, or one in which there is nothing at all. Raises ``LedgerError``."""
+    if not path.parent.is_dir():
+        raise LedgerError(f"{path}: there is no folder {path.parent}; make it, or give another one")
+    if path.exists():
+        _look(path)
+    return _opened(path, "mode=rwc", _prepare_for_writing)
+
+
+def _look(path: Path) -> None:
+    """Refuses what is no SQLite file before SQLite touches it."""
+    if path.is_dir():
+        raise LedgerError(f"{path} is a directory; give a file as the ledger")
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(schema.MAGIC))
+    except OSError as error:
+        raise LedgerError(f"{path} cannot be read: {error.strerror or error}") from None
+    if head and head != schema.MAGIC:
+        raise LedgerError(f"{path} is no SQLite file, so it is no ledger; give another one")
+
+
+def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> sqlite3.Connection:
+    with told(path):
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=BUSY_S, isolation_level=None, uri=True)
+    try:
+        with told(path):
+            prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_for_reading(connection: sqlite3.Connection, path: Path) -> None:
+    if not schema.check(connection, path):
+        raise LedgerError(f"{path} is empty; fill it with: fsm-agent import FILES --ledger {path}")
+
+
+def _prepare_for_writing(connection: sqlite3.Connection, path: Path) -> None:
+    if not schema.check(connection, path):
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        if not schema.check(connection, path):  # another import may have been quicker
+            schema.create(connection)
+        connection.execute("COMMIT")
+    connection.execute(
+        "PRAGMA synchronous = NORMAL"
+    )  # a killed process loses nothing; a power cut at most the last batches, and never the file
+    connection.execute("BEGIN IMMEDIATE")  # that it can be written is known now, not after minutes of reading
+    connection.execute("ROLLBACK")

@@ -1,0 +1,40 @@
+"""What can go wrong with a ledger's file, in one line: what, where, and how to mend it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class LedgerError(ValueError):
+    """A ledger that cannot be used, or a request that it cannot meet, in one line."""
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Within, SQLite's errors become a ``LedgerError`` that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LedgerError(f"{path} {_said(error)}") from error
+
+
+def _said(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the error, the rest its finer kind
+    return _MEANINGS.get(code, "is no ledger that can be used ({error})").format(error=error)
+
+
+_MEANINGS = {
+    sqlite3.SQLITE_BUSY: "is locked by another process; try again when that is done",
+    sqlite3.SQLITE_LOCKED: "is locked by another process; try again when that is done",
+    sqlite3.SQLITE_NOTADB: "is no SQLite file, so it is no ledger; give another one",
+    sqlite3.SQLITE_READONLY: "cannot be written ({error}); make it writable, or give another ledger",
+    sqlite3.SQLITE_PERM: "cannot be written ({error}); make it writable, or give another ledger",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; look whether the file and its folder may be read and written",
+    sqlite3.SQLITE_CORRUPT: "is damaged ({error}); make it again from the recordings, or restore a copy",
+    sqlite3.SQLITE_FULL: "cannot grow, the disk is full; what was imported before is in it, and the import can be run again",
+    sqlite3.SQLITE_IOERR: "cannot be read or written ({error}); what was imported before is in it, and the import can be run again",
+}
+"""SQLite's own words help those who know SQLite: what they mean for a ledger."""
