@@ -13,6 +13,7 @@ from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, Mod
 from fsm_agent.guards import Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
+from fsm_agent.models.reply import as_reply
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.text import well_formed
@@ -68,8 +69,8 @@ def run(
     named = by_name(tools)
     form = _protocol(protocol, tongue)
     specs = tuple(each.spec for each in named.values())
-    machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs)
-    record = Trace(header_of(machine, title=title, at=time.time()), machine.log)
+    machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs, at=time.time())
+    record = Trace(header_of(machine, title), machine.log)
     with TraceWriter(record, trace) as writer, Interrupts() as interrupts:
         drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())))
     assert machine.reason is not None
@@ -113,14 +114,10 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
 
 def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFailed:
     try:
-        reply: object = model(messages)
+        reply = as_reply(model(messages))
     except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
         return ModelFailed(type(error).__name__, described(error), time.time())
-    if isinstance(reply, str):
-        return ModelReplied(Reply(well_formed(reply)), time.time())
-    if isinstance(reply, Reply):
-        return ModelReplied(reply, time.time())
-    return ModelFailed("TypeError", f"the model returned {type(reply).__name__}; it must return text or a Reply", time.time())
+    return ModelReplied(reply, time.time())
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -23,7 +23,7 @@ class ScriptedModel:
         self.calls = 0
         """How often the model was asked."""
 
-    def __call__(self, messages: Sequence[Message]) -> str | Reply:
+    def __call__(self, _messages: Sequence[Message]) -> str | Reply:
         """The next reply. Raises ``ScriptEnded`` where the script ran out and there is no template."""
         self.calls += 1
         if self.calls <= len(self.replies):

@@ -77,15 +77,19 @@ def tool(
     can declare: ``polls=True`` (asking again and again is how it is used), ``volatile=("pid", "elapsed")`` (fields of its arguments and of
     its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
     Raises ``TypeError`` for a signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot
-    hold), and for ``volatile`` that is no list of names.
+    hold), for an ``async`` or a generator function, and for ``volatile`` that is no list of names.
     """
     if isinstance(volatile, str) or not all(isinstance(field, str) for field in volatile):
         raise TypeError(f"volatile is {volatile!r}; it must be a tuple of field names, such as ('pid', 'elapsed')")
 
     def make(function: Callable[..., Any]) -> Tool:
+        _check(function)
+        called = function.__name__ if name is None else name
+        if not called or any(char.isspace() or char in '=,"' for char in called):
+            raise TypeError(f"the tool name {called!r} cannot be called: leave out white space, '=', ',' and '\"'")
         summary, told = _docstring(function)
         described = summary if description is None else description
-        return Tool(function, name or function.__name__, described, parameters_of(function, told), polls, tuple(volatile), idempotent)
+        return Tool(function, called, described, parameters_of(function, told), polls, tuple(volatile), idempotent)
 
     return make if function is None else make(function)
 
@@ -101,7 +105,7 @@ def observe(tools: Mapping[str, Tool], call: ToolCall, lang: Language = ENGLISH)
 def as_text(value: Any) -> str:
     """What a tool returned, as the model reads it: text as it is, everything else as JSON, or as ``str`` where JSON cannot hold it."""
     if isinstance(value, str):
-        return well_formed(value)
+        return well_formed(str.__str__(value))
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, UnicodeEncodeError, RecursionError):
@@ -120,12 +124,22 @@ def _failed(call: ToolCall, problem: str, kind: ObservationKind, trace: str | No
     return Observation(call.name, f"{ERROR_PREFIX} {well_formed(problem)}", kind, trace)
 
 
+def _check(function: Callable[..., Any]) -> None:
+    if not inspect.isroutine(function):
+        raise TypeError(f"{function!r} is not a function; a tool is made of one")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"tool {function.__name__}: it is async or a generator; a tool is a plain function that returns its result")
+
+
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     text = inspect.cleandoc(function.__doc__ or "")
     if "\n" not in text:
         return text, {}
-    from docstring_parser import parse  # 5 ms, for docstrings of more than a line
+    from docstring_parser import ParseError, parse  # 5 ms, for docstrings of more than a line
 
-    parsed = parse(text)
+    try:
+        parsed = parse(text)
+    except ParseError:
+        return text, {}
     described = "\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return described, {parameter.arg_name: parameter.description or "" for parameter in parsed.params}

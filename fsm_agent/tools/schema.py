@@ -34,7 +34,10 @@ class BadArguments(Exception):
 
 def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> tuple[Parameter, ...]:
     """The parameters of ``function``. Raises ``TypeError``, naming the parameter, for a signature that a model cannot call."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"tool {function.__name__}: its annotations cannot be read ({error})") from None
     found = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
@@ -43,7 +46,13 @@ def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str])
         try:
             msgspec.json.schema(hint)
         except (TypeError, RuntimeError) as error:
-            raise TypeError(f"tool {function.__name__}: {name} has a type that JSON cannot hold ({error})") from None
+            why = str(error).splitlines()[-1]
+            raise TypeError(f"tool {function.__name__}: {name} has a type that JSON cannot hold ({why})") from None
+        if parameter.default is not parameter.empty:
+            try:
+                msgspec.json.encode(parameter.default)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"tool {function.__name__}: {name} has a default that JSON cannot hold ({error})") from None
         found.append(Parameter(name, hint, descriptions.get(name, ""), parameter.default))
     return tuple(found)
 
@@ -55,7 +64,7 @@ def json_schema(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     for parameter, schema in zip(parameters, schemas, strict=True):
         extra: dict[str, Any] = {"description": parameter.description} if parameter.description else {}
         if not parameter.required:
-            extra["default"] = msgspec.to_builtins(parameter.default)
+            extra["default"] = msgspec.json.decode(msgspec.json.encode(parameter.default))
         properties[parameter.name] = {**schema, **extra}
     required = [parameter.name for parameter in parameters if parameter.required]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
@@ -123,14 +132,14 @@ def expected(kind: Any, lang: Language = ENGLISH) -> str:
     say = lang.say
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        return expected(inner[0], lang)
+        return expected(inner[0], lang) + "".join(_bounds(each) for each in inner[1:] if isinstance(each, msgspec.Meta))
     if origin is Literal:
         return say("one of {values}", values=", ".join(repr(value) for value in inner))
     if origin in {Union, types.UnionType}:
         return say(" or ").join(expected(option, lang) for option in inner)
     if origin in {list, tuple, set, frozenset} or kind in {list, tuple, set, frozenset}:
         return say("a list (of: {item})", item=expected(inner[0], lang)) if inner else say("a list")
-    words = {
+    words: dict[Any, str] = {
         int: say("an integer"),
         float: say("a number"),
         bool: say("true or false"),
@@ -138,8 +147,16 @@ def expected(kind: Any, lang: Language = ENGLISH) -> str:
         type(None): "null",
         dict: say("an object"),
     }
-    return words.get(kind) or words.get(origin) or getattr(kind, "__name__", str(kind))
+    return words.get(kind) or words.get(origin) or str(getattr(kind, "__name__", kind))
 
 
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _bounds(meta: msgspec.Meta) -> str:
+    signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "n *", "pattern": "~"}
+    signs |= {"min_length": "len >=", "max_length": "len <="}
+    given = [f"{sign} {getattr(meta, name)}" for name, sign in signs.items() if getattr(meta, name) is not None]
+    return f" ({', '.join(given)})" if given else ""
+
+
+def _shown(value: Any, width: int = 200) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= width else text[: width - 1] + "…"
