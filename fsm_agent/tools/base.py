@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import attrs
 import msgspec
@@ -62,15 +62,27 @@ class Tool:
         return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
 
 
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
 def tool(
-    function: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
     description: str | None = None,
     polls: bool = False,
     volatile: Sequence[str] = (),
     idempotent: bool = False,
-) -> Any:
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    polls: bool = False,
+    volatile: Sequence[str] = (),
+    idempotent: bool = False,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a ``Tool`` of a plain function: ``@tool`` or ``@tool(name=..., description=...)``.
 
     Name, description and parameters come from the function's name, docstring and signature. What makes its repeats legitimate it
@@ -132,7 +144,7 @@ def _check(function: Callable[..., Any]) -> None:
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    text = inspect.cleandoc(function.__doc__ or "")
+    text = inspect.cleandoc(function.__doc__ or "").strip()
     if "\n" not in text:
         return text, {}
     from docstring_parser import ParseError, parse  # 5 ms, for docstrings of more than a line
