@@ -70,6 +70,8 @@ class UnreadableError(ValueError):
 class Reader(Protocol):
     """A format: recognises its files and reads them.
 
+    It may also have ``remarks(path)``, which gives a sentence for each thing that a file says of itself and does not bear out.
+
     A package adds its own under the entry point group ``fsm_agent.recordings``: the entry point's name is the format's, and
     it loads to an object of this shape, or to a class or function without arguments that makes one.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +14,9 @@ from fsm_agent.traces.recordings.base import RecordingError, UnreadableError
 HEAD_BYTES = 256 * 1024
 """What a reader is shown of a file to recognise it."""
 MOST_BYTES = 256 * 1024 * 1024
-"""The largest JSON document, text or line that is read."""
+"""The largest JSON document or text that is read."""
+MOST_LINE_BYTES = 64 * 1024 * 1024
+"""The longest line of JSON Lines that is read."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -37,8 +39,8 @@ def head_of(path: Path) -> bytes:
 def bytes_of(path: Path) -> bytes:
     """The whole file, without a byte order mark. Raises ``RecordingError`` for one that is too large."""
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
+        data = b"" if path.stat().st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
+    if not data or len(data) > MOST_BYTES:
         raise RecordingError(f"{path} is larger than {MOST_BYTES >> 20} MiB; split it, or write it as JSON Lines, one run a line")
     return data.removeprefix(_BOM)
 
@@ -71,35 +73,39 @@ def documents(path: Path) -> Iterator[tuple[str, msgspec.Raw | UnreadableError]]
     if not _is_json_lines(path):
         yield "", json_of(path, msgspec.Raw)
         return
-    with path.open("rb") as file:
-        number = 0
-        while line := _line_of(file, path):
-            number += 1
-            if line.strip():
-                try:
-                    yield f"line {number}", decode(line.removeprefix(_BOM), msgspec.Raw)
-                except UnreadableError as error:
-                    yield f"line {number}", error
+    for number, line in _lines(path):
+        if len(line) > MOST_LINE_BYTES:
+            yield f"line {number}", UnreadableError(f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
+        elif line.strip():
+            try:
+                yield f"line {number}", decode(line, msgspec.Raw)
+            except UnreadableError as error:
+                yield f"line {number}", error
 
 
 def _is_json_lines(path: Path) -> bool:
     """By the file's name, or because one of its first two lines is a document by itself while the file is none."""
     if path.suffix.lower() in {".jsonl", ".ndjson"}:
         return True
-    with path.open("rb") as file:
-        lines: list[bytes] = []
-        while len(lines) < 2 and (line := _line_of(file, path)):
-            lines += [line.removeprefix(_BOM)] if line.strip() else []
-    if len(lines) < 2:
+    first: list[bytes] = []
+    for _, line in _lines(path):
+        first += [line] if line.strip() else []
+        if len(first) == 2 or len(line) > MOST_LINE_BYTES:
+            break
+    if len(first) < 2:
         return False
-    return _is_document(lines[0]) or (_is_document(lines[1]) and not _is_document(bytes_of(path)))
+    return _is_document(first[0]) or (_is_document(first[1]) and not _is_document(bytes_of(path)))
 
 
-def _line_of(file: BinaryIO, path: Path) -> bytes:
-    line = file.readline(MOST_BYTES + 1)
-    if len(line) > MOST_BYTES:
-        raise RecordingError(f"{path}: a line is longer than {MOST_BYTES >> 20} MiB, which no run is; this is no file of recordings")
-    return line
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines with their numbers. Of one that is too long, only as much as shows that."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            number += 1
+            yield number, line.removeprefix(_BOM) if number == 1 else line
+            while len(line) > MOST_LINE_BYTES and not line.endswith(b"\n"):
+                line = file.readline(MOST_LINE_BYTES + 1) or b"\n"
 
 
 def _is_document(text: bytes) -> bool:

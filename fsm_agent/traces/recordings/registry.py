@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from os import PathLike
 from pathlib import Path
 
@@ -23,6 +23,8 @@ class Registry:
     """The readers by format name, in the order in which they are asked, and what could not be loaded."""
 
     readers: dict[str, Reader]
+    built_in: frozenset[str]
+    """The names of those that are this package's own."""
     broken: tuple[str, ...] = ()
     """A line for each entry point that did not load."""
 
@@ -43,25 +45,31 @@ def registry() -> Registry:
     json: tuple[Reader, ...] = (Notebook(), OwnTraces(), TauBench(), InterCode(), GenAISpans(), AnthropicMessages(), OpenAIChat())
     text: tuple[Reader, ...] = (Reflexion(), ReActLog())
     readers = {reader.name: reader for reader in (*json, *text)}
+    built_in = frozenset(readers)
     broken: list[str] = []
     for point in entry_points(group=GROUP):
         try:
-            loaded = point.load()
-            reader = loaded() if isinstance(loaded, type) or not hasattr(loaded, "read") else loaded
-            if point.name in readers:
-                raise ValueError(f"the format {point.name!r} is there already")  # noqa: TRY301  # it is told like any other problem
-            if not callable(getattr(reader, "read", None)) or not callable(getattr(reader, "recognises", None)):
-                raise TypeError("it has no methods read and recognises")  # noqa: TRY301  # as above
-            readers[point.name] = reader
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything, and the other formats must still work
+            readers[point.name] = _loaded(point, readers)
+        except Exception as error:  # noqa: BLE001  # another package may raise anything, and the other formats must still work
             broken.append(f"the format {point.name!r} ({point.value}) does not load: {type(error).__name__}: {error}")
-    return Registry(readers, tuple(broken))
+    return Registry(readers, built_in, tuple(broken))
+
+
+def _loaded(point: EntryPoint, readers: Mapping[str, Reader]) -> Reader:
+    loaded = point.load()
+    reader: Reader = loaded if not isinstance(loaded, type) and hasattr(loaded, "read") else loaded()
+    if point.name in readers:
+        raise ValueError(f"the format {point.name!r} is there already; give it another name")
+    if not callable(getattr(reader, "read", None)) or not callable(getattr(reader, "recognises", None)):
+        raise TypeError("it has no methods read and recognises")
+    return reader
 
 
 def detect(path: str | PathLike[str]) -> str:
     """The name of the file's format. Raises ``RecordingError``, listing what is known, where it is none of them or cannot be read."""
     path = Path(path)
     known = registry()
+    failed: list[str] = []
     try:
         head = head_of(path)
     except OSError as error:
@@ -70,23 +78,19 @@ def detect(path: str | PathLike[str]) -> str:
         try:
             if reader.recognises(head, path):
                 return name
-        except Exception as error:  # as above
-            raise RecordingError(f"{path}: the reader of the format {name} failed: {type(error).__name__}: {error}") from error
-    raise RecordingError(f"{path} is of no format that is known; name one of {_listed(known)}")
+        except Exception as error:  # noqa: BLE001  # another package's reader may raise anything, and the other formats must still work
+            failed.append(_failure(name, error))
+    raise RecordingError(f"{path} is of no format that is known; name one: {'; '.join((_listed(known), *failed))}")
 
 
 def read(path: str | PathLike[str], format: str | None = None, error_pattern: str | None = None) -> Iterator[Recording | Damaged]:  # noqa: A002  # --format
     """The runs of a file of recordings, one at a time; ids are unique. ``format`` None: it is detected.
 
     ``error_pattern``: a regular expression; a tool result that it is found in is an error, as is what the format itself marks as one.
-    None: the format's own rule.
-    Raises ``RecordingError``, one line, for what cannot be read at all.
+    None: the format's own rule. Raises ``RecordingError``, one line, for what cannot be read at all.
     """
     path = Path(path)
-    name = detect(path) if format is None else format
-    reader = registry().readers.get(name)
-    if reader is None:
-        raise RecordingError(f"the format {name!r} is not known; known are {_listed(registry())}")
+    name, reader = _reader(path, format)
     try:
         is_error = None if error_pattern is None else re.compile(error_pattern)
     except re.error as error:
@@ -98,6 +102,31 @@ def read(path: str | PathLike[str], format: str | None = None, error_pattern: st
             yield _unique(run, seen) if isinstance(run, Recording) else run
     except OSError as error:
         raise _unreadable(path, error) from None
+    except RecordingError:
+        raise
+    except Exception as error:
+        if name in registry().built_in:
+            raise
+        raise RecordingError(f"{path}: {_failure(name, error)}") from error
+
+
+def remarks(path: str | PathLike[str], format: str | None = None) -> tuple[str, ...]:  # noqa: A002  # --format
+    """What the file says of itself and does not bear out, a sentence each, for formats that say such things. Raises as ``read`` does."""
+    path = Path(path)
+    _, reader = _reader(path, format)
+    remarks_of = getattr(reader, "remarks", None)
+    try:
+        return tuple(remarks_of(path)) if remarks_of else ()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _reader(path: Path, name: str | None) -> tuple[str, Reader]:
+    name = detect(path) if name is None else name
+    reader = registry().readers.get(name)
+    if reader is None:
+        raise RecordingError(f"the format {name!r} is not known; known are {_listed(registry())}")
+    return name, reader
 
 
 def _unique(run: Recording, seen: dict[str, int]) -> Recording:
@@ -108,6 +137,10 @@ def _unique(run: Recording, seen: dict[str, int]) -> Recording:
 
 def _unreadable(path: Path, error: OSError) -> RecordingError:
     return RecordingError(f"{path} cannot be read: {error.strerror or error}")
+
+
+def _failure(name: str, error: Exception) -> str:
+    return f"the reader of the format {name} failed: {type(error).__name__}: {error}"
 
 
 def _listed(known: Registry) -> str:
