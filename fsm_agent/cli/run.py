@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
         if picture is not None:
             format_of(picture, None)
     transcript = Transcript(lang)
-    record = Trace(header_of(machine, title=title_of(played), at=time.time()), machine.log)
+    record = Trace(header_of(machine, title_of(played)), machine.log)
     with faults(), TraceWriter(record, trace) as writer, Interrupts() as interrupts:
         hooks = [writer.write] if as_json else [writer.write, lambda machine: _tell(transcript, machine)]
         try:

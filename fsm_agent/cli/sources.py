@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def new_run(scenario: Scenario, lang: Language) -> Run:
     from fsm_agent.protocols import LineProtocol
 
     specs = tuple(tool.spec for tool in scenario.named_tools.values())
-    return Run(scenario.task, guards=scenario.guards, protocol=LineProtocol(lang), tools=specs)
+    return Run(scenario.task, guards=scenario.guards, protocol=LineProtocol(lang), tools=specs, at=time.time())
 
 
 def title_of(scenario: Scenario) -> str:

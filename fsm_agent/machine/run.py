@@ -62,7 +62,7 @@ class Run:
     """
 
     __slots__ = (
-        *("task", "tools", "protocol", "wiring"),
+        *("task", "tools", "protocol", "wiring", "at"),
         *("state", "reason", "effect", "step", "log", "history", "decisions", "decision", "memories", "readings", "edge"),
     )
 
@@ -74,13 +74,15 @@ class Run:
         protocol: Protocol | None = None,
         tools: tuple[ToolSpec, ...] = (),
         lang: Language = ENGLISH,
+        at: float | None = None,
         stock: bool = False,
     ) -> None:
-        """A run that is about to ask the model. ``stock``: see the module. Raises ``ValueError`` as ``rows_for`` does."""
+        """A run that is about to ask the model. ``at``: when it begins, in seconds since 1970 UTC. ``stock``: see ``wiring``. Raises ``ValueError`` as ``rows_for`` does."""
         self.wiring = wire(guards, stock=stock)
         self.protocol: Protocol = LineProtocol(lang) if protocol is None else protocol
         self.task = task
         self.tools = tools
+        self.at = at
         self.state: State = INITIAL
         self.reason: str | None = None
         self.step = 0
@@ -90,7 +92,7 @@ class Run:
         self.decision: Decision | None = None
         """What the last reply meant."""
         self.memories: list[Any] = [guard.start() for guard in self.wiring.guards]
-        self._fold(Started(tools))
+        self._fold(Started(tools, at))
         self.readings: tuple[Reading, ...] = ()
         """Of the guards that were judged last."""
         self.edge: Edge | None = None

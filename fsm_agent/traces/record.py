@@ -80,7 +80,7 @@ class Trace:
         except ValueError as error:
             raise TraceError(str(error)) from None
         made = [_guard(spec) for spec in header.guards] if guards is None else guards
-        return Run(header.task, guards=made, protocol=PROTOCOLS[header.protocol](lang), tools=header.tools)
+        return Run(header.task, guards=made, protocol=PROTOCOLS[header.protocol](lang), tools=header.tools, at=header.at)
 
     def replay(self, guards: Sequence[Guard] | None = None) -> Run:
         """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, and for events that no run can have had."""
@@ -93,10 +93,10 @@ class Trace:
         return run
 
 
-def header_of(run: Run, *, title: str = "", at: float | None = None) -> Header:
+def header_of(run: Run, title: str = "") -> Header:
     """The header for a record of ``run``."""
     guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
-    return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, at)
+    return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, run.at)
 
 
 def _guard(spec: GuardSpec) -> Guard:
