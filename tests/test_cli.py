@@ -277,14 +277,14 @@ def test_replay_counts_every_recorded_run() -> None:
 
 @needs_tau
 def test_replay_without_a_cap_ends_with_the_recording() -> None:
-    told = json.loads(call("replay", TAU, "--json", "--max-steps", 100, "--max-errors", 100).stdout)
+    told = json.loads(call("replay", TAU, "--json", "--guards", "none").stdout)
     assert told["reasons"] == {"recording_ended": 200}
 
 
 @needs_tau
 def test_replay_draws_one_run(tmp_path: Path) -> None:
     picture = tmp_path / "out.svg"
-    result = call("replay", TAU, "--run", "9/2", "--max-steps", 30, "--draw", picture)
+    result = call("replay", TAU, "--run", "9/2", "--limits", "max_steps=30", "--draw", picture)
     assert result.exit_code == 0
     assert "Halted(max_steps)" in picture.read_text(encoding="utf-8")
 

@@ -20,6 +20,9 @@ WRONG_USE = 2
 HALTED = 3
 CANCELLED = 130
 
+PRESETS = ("classic", "production", "none")
+"""What ``--guards`` takes."""
+
 Item = TypeVar("Item")
 
 
@@ -59,15 +62,11 @@ lang_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 
-def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--max-steps``, ``--max-repeats`` and ``--max-errors`` of the classic guards."""
-    for name, default, what in (
-        ("max-errors", 2, "Bad steps in a row that halt a run."),
-        ("max-repeats", 2, "Repeats of a call, after the first, that halt a run."),
-        ("max-steps", 10, "Model calls that a run may make."),
-    ):
-        command = click.option(f"--{name}", type=click.IntRange(min=1), default=default, show_default=True, help=what)(command)
-    return command
+def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--guards`` and ``--limits``: a preset, and other limits than its own."""
+    limits = click.option("--limits", default="", metavar="NAME=N,...", help="Limits of the guards, such as max_steps=30,max_errors=3.")
+    preset = click.option("--guards", "preset", type=click.Choice(PRESETS), default="classic", show_default=True, help="The guards.")
+    return preset(limits(command))
 
 
 def colour() -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, json_option, lang_option, limit_options, print_json, print_table, with_progress
+from fsm_agent.cli.common import Fault, faults, guard_options, json_option, lang_option, print_json, print_table, with_progress
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--draw", "picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the path of the run that --run names.")
 @click.option("--format", "form", help="The format of the recording. [default: detected]")
 @click.option("--error-pattern", metavar="REGEX", help="A tool result in which this is found is an error. [default: the format's own rule]")
-@limit_options
+@guard_options
 @lang_option
 @json_option
 def replay(
@@ -30,26 +30,25 @@ def replay(
     picture: Path | None,
     form: str | None,
     error_pattern: str | None,
-    max_steps: int,
-    max_repeats: int,
-    max_errors: int,
+    preset: str,
+    limits: str,
     lang: Language,
     *,
     as_json: bool,
 ) -> None:
-    """Feed the runs in RECORDING through the machine, and see where the classic guards would have halted each.
+    """Feed the runs in RECORDING through the machine, and see where the guards would have halted each.
 
     A run that no guard halts ends as `recording_ended`, which is not an error. Exit code: 0, or 2 where the file cannot be read.
     """
     from fsm_agent.cli.draw import draw_run
-    from fsm_agent.guards import classic
+    from fsm_agent.guards import guards_from, parse_limits
     from fsm_agent.traces.recordings import Damaged, read
     from fsm_agent.traces.replay import replay as through
 
     if picture is not None and wanted is None:
         raise Fault("--draw draws one run; name it with --run")
-    guards = classic(max_steps, max_repeats, max_errors)
     with faults():
+        guards = guards_from(preset, **parse_limits(limits))
         runs, damaged = {}, []
         for found in with_progress(read(recording, form, error_pattern), f"Replaying {recording.name}"):
             if isinstance(found, Damaged):
@@ -78,7 +77,7 @@ def replay(
             }
         )
         return
-    title = f"{recording.name}: {len(runs)} runs under max_steps={max_steps}, max_repeats={max_repeats}, max_errors={max_errors}"
+    title = f"{recording.name}: {len(runs)} runs under {preset}{f' with {limits}' if limits else ''}"
     rows = [(reason, n, f"{n / len(runs):.1%}") for reason, n in reasons.most_common()]
     print_table(title, ["halt reason", "runs", "share"], [*rows, *([("(damaged)", len(damaged), "")] if damaged else [])])
 
