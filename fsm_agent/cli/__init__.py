@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from fsm_agent.cli.audit import audit
 from fsm_agent.cli.common import CANCELLED, WRONG_USE
 from fsm_agent.cli.draw import draw
 from fsm_agent.cli.import_ import import_
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, draw, replay, verify, table, import_):
+for command in (scenarios, run, draw, replay, verify, table, import_, audit):
     cli.add_command(command)
 
 
