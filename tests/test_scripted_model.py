@@ -32,14 +32,14 @@ def test_a_template_has_no_other_field(template: str) -> None:
 def test_a_script_without_a_template_says_at_which_step_it_ran_out() -> None:
     model = ScriptedModel(["FINAL 1", "FINAL 2"])
     replies(model, 2)
-    with pytest.raises(ScriptEnded, match="^the script ran out at step 3: it has 2 replies and no template$"):
+    with pytest.raises(ScriptEnded, match=r"^the script ran out at step 3: it has 2 replies and no template$"):
         model(ASKED)
-    with pytest.raises(ScriptEnded, match="^the script ran out at step 4"):
+    with pytest.raises(ScriptEnded, match=r"^the script ran out at step 4"):
         model(ASKED)
 
 
 def test_an_empty_script_runs_out_at_once() -> None:
-    with pytest.raises(ScriptEnded, match="^the script ran out at step 1: it has 0 replies and no template$"):
+    with pytest.raises(ScriptEnded, match=r"^the script ran out at step 1: it has 0 replies and no template$"):
         ScriptedModel()(ASKED)
 
 
@@ -50,5 +50,5 @@ def test_a_script_may_hold_whole_replies() -> None:
 
 def test_a_script_can_be_any_iterable_of_replies_but_no_single_text() -> None:
     assert replies(ScriptedModel(text for text in ("a", "b")), 2) == ["a", "b"]
-    with pytest.raises(TypeError, match="^replies is a string; give a list of replies$"):
+    with pytest.raises(TypeError, match=r"^replies is a string; give a list of replies$"):
         ScriptedModel("FINAL 1")
