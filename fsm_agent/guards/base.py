@@ -26,13 +26,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from fsm_agent.events import Fact, Value
 from fsm_agent.language import Language
 from fsm_agent.table import OBSERVING, GuardEdge, State
+
+if TYPE_CHECKING:
+    from fsm_agent.guards.combined import AllOf, AnyOf, Not
 
 
 class Evidence(Value, frozen=True):
@@ -123,17 +126,17 @@ class Guard(ABC):
         """Its limits by name, as JSON values: what a record keeps of it."""
         return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}  # type: ignore[arg-type]  # every guard is an attrs class
 
-    def __and__(self, other: Guard) -> Guard:
+    def __and__(self, other: Guard) -> AllOf:
         from fsm_agent.guards.combined import AllOf
 
         return AllOf.of(self, other)
 
-    def __or__(self, other: Guard) -> Guard:
+    def __or__(self, other: Guard) -> AnyOf:
         from fsm_agent.guards.combined import AnyOf
 
         return AnyOf.of(self, other)
 
-    def __invert__(self) -> Guard:
+    def __invert__(self) -> Not:
         from fsm_agent.guards.combined import Not
 
         return Not((self,))

@@ -47,7 +47,9 @@ def rebuild(reason: str, guard: str, limits: Mapping[str, Any]) -> Guard:
     try:
         fields = {**limits, "parts": tuple(_part(part) for part in limits["parts"])} if kind in _COMBINED else limits
         made = kind(**fields)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except KeyError as error:
+        raise ValueError(f"the guard {guard} ({reason}): the field {error} is missing") from None
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the guard {guard} ({reason}): {error}") from None
     if made.reason != reason:
         raise ValueError(f"the guard {guard} has the reason {made.reason!r}, not {reason!r}")
