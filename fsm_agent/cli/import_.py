@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from fsm_agent.traces.ledger import Judged, Tally
     from fsm_agent.traces.recordings import Damaged, Recording
 
-COUNTS = ("new", "already_there", "updated", "changed")
-"""Of a tally, what is added up over files."""
-
 
 @attrs.define
 class FileReport:
@@ -35,14 +32,28 @@ class FileReport:
     """Why it could not be read, or not to its end."""
 
     @property
-    def runs(self) -> int:
-        return self.tally.new + self.tally.already_there
+    def counts(self) -> dict[str, int]:
+        """What is added up over files."""
+        tally = self.tally
+        return {
+            "runs": tally.new + tally.already_there,
+            "new": tally.new,
+            "already_there": tally.already_there,
+            "updated": tally.updated,
+            "changed": tally.changed,
+            "damaged": len(tally.damaged),
+            "unreadable_files": int(self.error is not None),
+        }
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False, path_type=Path))
 @click.option(
-    "--ledger", "book", required=True, type=click.Path(path_type=Path), help="The ledger, an SQLite file; made where it is not there."
+    "--ledger",
+    "book",
+    required=True,
+    type=click.Path(readable=False, path_type=Path),
+    help="The ledger, an SQLite file; made where it is not there.",
 )
 @click.option("--format", "form", help="The format of the files. [default: detected, file by file]")
 @click.option("--error-pattern", metavar="REGEX", help="A tool result in which this is found is an error. [default: the format's own rule]")
@@ -75,7 +86,7 @@ def import_(
 
 def import_files(
     files: Sequence[Path], book: Path, form: str | None = None, error_pattern: str | None = None
-) -> tuple[list[FileReport], int]:
+) -> tuple[list[FileReport], int | None]:
     """A report for each file, and how many runs the ledger holds now. A ledger is not made before there is a run for it.
 
     Raises ``LedgerError``; what was imported until then is in the ledger.
@@ -103,7 +114,9 @@ def import_files(
                 importer.take(found, report.file, report.tally)
             if importer is not None:
                 importer.flush(report.tally)
-        return reports, 0 if ledger is None else len(ledger)
+            if report.error is None and not report.counts["runs"]:
+                report.error = f"{file}: no run in it can be read" if report.tally.damaged else f"{file} holds no runs"
+        return reports, None if ledger is None else len(ledger)
 
 
 def _found(file: Path, report: FileReport, form: str | None, error_pattern: str | None) -> Iterator[Recording | Damaged]:
@@ -138,50 +151,29 @@ def shadow_guards() -> tuple[Guard, ...]:
 
 
 def _totals(reports: Sequence[FileReport]) -> dict[str, int]:
-    totals = {name: sum(getattr(report.tally, name) for report in reports) for name in COUNTS}
-    damaged, unreadable = sum(len(report.tally.damaged) for report in reports), sum(report.error is not None for report in reports)
-    return {"runs": sum(report.runs for report in reports), **totals, "damaged": damaged, "unreadable_files": unreadable}
+    return {name: sum(report.counts[name] for report in reports) for name in reports[0].counts}
 
 
-def _as_json(book: Path, reports: Sequence[FileReport], held: int) -> dict[str, Any]:
-    files = [
-        {
-            "file": report.file,
-            "format": report.format or None,
-            "runs": report.runs,
-            **{name: getattr(report.tally, name) for name in COUNTS},
-            "damaged": [{"place": damaged.place, "problem": damaged.problem} for damaged in report.tally.damaged],
-            "error": report.error,
-        }
-        for report in reports
-    ]
+def _as_json(book: Path, reports: Sequence[FileReport], held: int | None) -> dict[str, Any]:
+    files = []
+    for report in reports:
+        damaged = [{"place": each.place, "problem": each.problem} for each in report.tally.damaged]
+        counts = {name: number for name, number in report.counts.items() if name != "unreadable_files"}
+        files.append({"file": report.file, "format": report.format or None, **counts, "damaged": damaged, "error": report.error})
     return {"ledger": well_formed(str(book)), "runs_in_ledger": held, **_totals(reports), "files": files}
 
 
-def _print(book: Path, reports: Sequence[FileReport], held: int) -> None:
-    rows = [
-        _row(
-            report.file,
-            report.format,
-            {"runs": report.runs, "damaged": len(report.tally.damaged), **attrs.asdict(report.tally, filter=_count)},
-        )
-        for report in reports
-    ]
+def _print(book: Path, reports: Sequence[FileReport], held: int | None) -> None:
     totals = _totals(reports)
+    lines = [(report.file, report.format, report.counts) for report in reports]
     if len(reports) > 1:
-        rows.append(_row("all files", "", totals))
-    print_table("", ["file", "format", "runs", "new", "already there", "damaged"], rows)
-    click.echo(printable(f"{book} holds {held} runs"))
+        lines.append(("all files", "", totals))
+    columns = ("runs", "new", "already_there", "damaged")
+    rows = [(file, form, *(counts[column] for column in columns)) for file, form, counts in lines]
+    print_table("", ["file", "format", *(column.replace("_", " ") for column in columns)], rows)
+    click.echo(printable(f"{book} was not made: there is no run for it" if held is None else f"{book} holds {held} runs"))
     if totals["updated"]:
         click.echo(f"{totals['updated']} of the runs already there had another outcome, score or ending; it is the new one now")
     if totals["changed"]:
         why = "they were read by another rule for errors, or the file was changed"
         click.echo(f"{totals['changed']} of the new runs are there with other content too (same file, same id: {why}); both are kept")
-
-
-def _count(field: attrs.Attribute[Any], _: object) -> bool:
-    return field.name in COUNTS
-
-
-def _row(file: str, form: str, counts: dict[str, Any]) -> tuple[object, ...]:
-    return file, form, *(counts[name] for name in ("runs", "new", "already_there", "damaged"))

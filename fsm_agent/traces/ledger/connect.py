@@ -1,9 +1,14 @@
-"""Opening a ledger's file, for reading or for writing. Whatever is no ledger is refused, and left as it was."""
+"""Opening a ledger's file, for reading or for writing. Whatever is no ledger is refused, and left as it was.
+
+While it is written, a ledger keeps a write-ahead log beside it (WAL), so that others can read it meanwhile. When the last writer closes it,
+it is one plain file again, which can be copied, and read also where nothing can be written.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fsm_agent.traces.ledger import schema
@@ -18,14 +23,7 @@ def for_reading(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise LedgerError(f"there is no ledger {path}; make it with: fsm-agent import FILES --ledger {path}")
     _look(path)
-    try:
-        return _opened(path, "mode=ro", _check_for_reading)
-    except LedgerError as error:
-        # in a folder that cannot be written, SQLite wants a file beside the ledger; without a writer's log it is read as it stands
-        cannot_open = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
-        if not cannot_open or path.with_name(path.name + "-wal").exists():
-            raise
-    return _opened(path, "immutable=1", _check_for_reading)
+    return _opened(path, "rw", _check_for_reading)
 
 
 def for_writing(path: Path) -> sqlite3.Connection:
@@ -34,7 +32,7 @@ def for_writing(path: Path) -> sqlite3.Connection:
         raise LedgerError(f"{path}: there is no folder {path.parent}; make it, or give another one")
     if path.exists():
         _look(path)
-    return _opened(path, "mode=rwc", _prepare_for_writing)
+    return _opened(path, "rwc", _prepare_for_writing)
 
 
 def _look(path: Path) -> None:
@@ -52,7 +50,7 @@ def _look(path: Path) -> None:
 
 def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> sqlite3.Connection:
     with told(path):
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=BUSY_S, isolation_level=None, uri=True)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", timeout=BUSY_S, isolation_level=None, uri=True)
     try:
         with told(path):
             prepare(connection, path)
@@ -65,17 +63,26 @@ def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path],
 def _check_for_reading(connection: sqlite3.Connection, path: Path) -> None:
     if not schema.check(connection, path):
         raise LedgerError(f"{path} is empty; fill it with: fsm-agent import FILES --ledger {path}")
+    connection.execute("PRAGMA query_only = ON")  # not mode=ro, which cannot clear up after an import that was killed
 
 
 def _prepare_for_writing(connection: sqlite3.Connection, path: Path) -> None:
-    if not schema.check(connection, path):
+    filled = schema.check(connection, path)
+    with suppress(sqlite3.OperationalError):  # somebody reads it just now: the other kind of journal will do
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        if not schema.check(connection, path):  # another import may have been quicker
-            schema.create(connection)
-        connection.execute("COMMIT")
     connection.execute(
         "PRAGMA synchronous = NORMAL"
     )  # a killed process loses nothing; a power cut at most the last batches, and never the file
     connection.execute("BEGIN IMMEDIATE")  # that it can be written is known now, not after minutes of reading
-    connection.execute("ROLLBACK")
+    if not filled and not schema.check(connection, path):  # another import may have been quicker
+        schema.create(connection)
+    connection.execute("COMMIT")
+
+
+def close(connection: sqlite3.Connection) -> None:
+    """Leaves one plain file, unless somebody else has it open."""
+    with suppress(sqlite3.Error):
+        if not connection.in_transaction and not connection.execute("PRAGMA query_only").fetchone()[0]:
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never, get_args
 
 import attrs
 
@@ -93,7 +93,10 @@ def entry_of(recording: Recording, file: str, key: str, judge: Judge) -> Entry:
 
 
 def verdict_of(recording: Recording) -> Verdict:
-    """How it was judged. A score that is no number is none."""
+    """How it was judged. A score that is no number is none. Raises ``ValueError`` for a word that there is not."""
+    for word, words in ((recording.outcome, get_args(Outcome)), (recording.ending, get_args(Ending))):
+        if word not in words:
+            raise ValueError(f"{word!r} is none of {', '.join(words)}")
     score = None if recording.score is None or math.isnan(recording.score) else float(recording.score)
     return recording.outcome, score, recording.ending
 

@@ -18,12 +18,15 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LedgerError(f"{path} {_said(error)}") from error
+        if not code_of(error):  # this package has called it wrongly
+            raise
+        meaning = _MEANINGS.get(code_of(error), "is no ledger that can be used ({error})")
+        raise LedgerError(f"{path} {meaning.format(error=error)}") from error
 
 
-def _said(error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the error, the rest its finer kind
-    return _MEANINGS.get(code, "is no ledger that can be used ({error})").format(error=error)
+def code_of(error: BaseException | None) -> int:
+    """SQLite's primary result code; 0: the error is none of SQLite's."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bytes tell its finer kind
 
 
 _MEANINGS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -49,7 +49,7 @@ class Ledger:
 
     def close(self) -> None:
         """Raises nothing: what was added is in the file already."""
-        self._connection.close()
+        connect.close(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -102,14 +102,18 @@ class Ledger:
         Raises ``LedgerError`` where there is none, or several: then it lists them.
         """
         source, _, rest = name.partition(":")
-        whole = "run_id = ?1 OR key = ?1 OR (source = ?2 AND run_id = ?3)"
+        whole = "run_id = :name OR key = :name OR (source = :source AND run_id = :rest)"
         begun = (
-            "(run_id >= ?1 AND run_id < ?1 || ?4) OR (key >= ?1 AND key < ?1 || ?4) OR (source = ?2 AND run_id >= ?3 AND run_id < ?3 || ?4)"
+            " OR ".join(
+                f"({column} >= :{start} AND {column} < :{start} || :last)" for column, start in (("run_id", "name"), ("key", "name"))
+            )
+            + " OR (source = :source AND run_id >= :rest AND run_id < :rest || :last)"
         )
+        names = {"name": name, "source": source, "rest": rest, "last": "\U0010ffff"}
         found: list[StoredRun] = []
         for condition in (whole, begun) if name else ():
             query = _select(_COLUMNS, "runs", f" WHERE {condition}", f"ORDER BY id LIMIT {_LISTED + 1}")
-            found = found or [StoredRun(*row) for row in self._rows(query, (name, source, rest, "\U0010ffff"))]
+            found = found or [StoredRun(*row) for row in self._rows(query, names)]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -123,7 +127,7 @@ class Ledger:
         with told(self.path):
             yield from self._connection.execute(_select(columns, tables, clause, rest), values)
 
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         with told(self.path):
             return self._connection.execute(query, values).fetchall()
 
