@@ -111,7 +111,9 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[object]]
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", box=None if not sys.stdout.isatty() else _lines(), pad_edge=False)
+    if title:
+        click.echo(printable(title))
+    table = Table(box=None if not sys.stdout.isatty() else _lines(), pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
