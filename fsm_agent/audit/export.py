@@ -72,11 +72,12 @@ def _sweep_rows(sweep: SweptLimit) -> Iterator[dict[str, Any]]:
                     }
 
 
-def write_csv(audit: Audit, folder: Path) -> list[Path]:
-    """Write each table into the folder, which is made where it is not there. Gives the files. Raises ``OSError``."""
+def write_csv(audit: Audit, folder: Path, notes: Sequence[str]) -> list[Path]:
+    """Write each table, and the notes, into the folder, which is made where it is not there. Gives the files. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     plans = [audit.base, *audit.what_ifs]
     files = {name: [{"plan": found.plan.name, **_flat(row)} for found in plans for row in getattr(found, name)] for name in TABLES}
+    files["notes"] = [{"note": note} for note in notes]
     files["kills"] = [kill for found in plans for kill in _kills(found)]
     files["sweeps"] = [{"limit": sweep.limit, **_flat_row(row)} for sweep in audit.sweeps for row in _sweep_rows(sweep)]
     written = []

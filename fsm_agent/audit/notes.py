@@ -37,6 +37,8 @@ def notes(audit: Audit, lang: Language) -> Iterator[str]:
         yield lang.say(
             "Beyond the recording: nothing halts these runs where their own system did, and what would have come then is not known."
         )
+    if any(row.tokens_unknown for row in audit.base.halts):
+        yield lang.say("Tokens are those of the runs that tell them; ? means that none does.")
     if audit.damaged:
         yield lang.count("{n} damaged run was left out.", "{n} damaged runs were left out.", len(audit.damaged))
 

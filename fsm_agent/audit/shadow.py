@@ -108,7 +108,7 @@ def timeline_of(run: Run) -> tuple[Moment, ...]:
 
 
 def _moments(run: Run) -> Iterator[Moment]:
-    yield Moment(0, Started(run.tools))
+    yield Moment(0, Started(run.tools, run.at))
     decisions = iter(run.decisions)
     decision: Decision | None = None
     event: Event | None = None

@@ -9,6 +9,7 @@ import click
 from fsm_agent.cli.audit import audit
 from fsm_agent.cli.common import CANCELLED, WRONG_USE
 from fsm_agent.cli.draw import draw
+from fsm_agent.cli.explain import explain
 from fsm_agent.cli.import_ import import_
 from fsm_agent.cli.replay import replay
 from fsm_agent.cli.run import run
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, draw, replay, verify, table, import_, audit):
+for command in (scenarios, run, draw, replay, verify, table, import_, audit, explain):
     cli.add_command(command)
 
 

@@ -112,7 +112,7 @@ def audit(
         if chart is not None:
             _draw(found, chart)
         if folder is not None:
-            _export(found, folder)
+            _export(found, folder, lang)
     _tell(found, asked["by"], lang, as_json=as_json, verdicts=verdicts)
     context.exit(DIFFERS if any(verdict.holds for verdict in verdicts) else DONE)
 
@@ -186,7 +186,8 @@ def _draw(found: Audit, path: Path) -> None:
     path.write_bytes(chart(found, path.suffix.lower().removeprefix(".")))
 
 
-def _export(found: Audit, folder: Path) -> None:
+def _export(found: Audit, folder: Path, lang: Language) -> None:
     from fsm_agent.audit.export import write_csv
+    from fsm_agent.audit.notes import notes
 
-    write_csv(found, folder)
+    write_csv(found, folder, list(notes(found, lang)))
