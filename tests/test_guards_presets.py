@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fsm_agent import ScriptedModel, run
 from fsm_agent.events import ModelReplied, Reply, ToolSpec
 from fsm_agent.guards import (
     BUILT_IN,
@@ -38,7 +39,7 @@ from fsm_agent.guards import (
     rebuild,
 )
 from fsm_agent.table import GUARD_REASONS, ROWS
-from fsm_agent.tools import tool
+from fsm_agent.tools import add, tool
 from fsm_agent.traces.load import load
 from fsm_agent.traces.record import Trace, TraceError, encode, header_of
 from fsm_agent.traces.verify import verify
@@ -85,6 +86,19 @@ def test_the_built_in_guards_are_those_of_the_table_in_its_order() -> None:
     assert [kind.__name__ for kind in BUILT_IN.values()] == [row.guard for row in ROWS if row.reason in GUARD_REASONS]
     labels = {guard.reason: guard.label for guard in ALL}
     assert {row.reason: row.label for row in ROWS if row.reason in GUARD_REASONS} == {reason: labels[reason] for reason in BUILT_IN}
+
+
+def test_production_in_a_live_run_warns_and_then_halts(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    model = ScriptedModel([], then="TOOL add a=three,b={n}")
+    result = run("3 + 4", model=model, tools=[add], guards=production(max_steps=20), lang="en", trace=path)
+    assert (result.reason, result.steps, result.message) == (
+        "consecutive_errors",
+        8,
+        "stopped: 8 failed tool calls in a row, circuit breaker tripped",
+    )
+    assert [taken.edge for taken in result.trace.edges if taken.edge in {"go_on", "nudge"}] == ["go_on"] * 3 + ["nudge"] + ["go_on"] * 3
+    assert (verify(load(path)).line, verify(load(path)).run.reason) == (None, "consecutive_errors")
 
 
 # --- limits as people write them ------------------------------------------------------------------------------------
@@ -207,20 +221,20 @@ def test_limits_of_a_thousand_layers_are_refused() -> None:
 
 def test_a_trace_of_every_guard_is_verified_from_its_file_alone(tmp_path: Path) -> None:
     tools = [ToolSpec("wait", polls=True), ToolSpec("look", volatile=("pid",), idempotent=True)]
-    run = play((*ALL, *COMBINED), did(pid=1), failed("search", q="x"), did("wait"), (ModelReplied(Reply("hm")),), FINAL, tools=tools)
-    trace = Trace(header_of(run), run.log)
+    made = play((*ALL, *COMBINED), did(pid=1), failed("search", q="x"), did("wait"), (ModelReplied(Reply("hm")),), FINAL, tools=tools)
+    trace = Trace(header_of(made), made.log)
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"".join(map(encode, (trace.header, *trace.log))))
     read = load(path)
     assert (read.header, read.log) == (trace.header, trace.log)
     verdict = verify(read)
-    assert (verdict.line, verdict.run.wiring.guards) == (None, run.wiring.guards)
+    assert (verdict.line, verdict.run.wiring.guards) == (None, made.wiring.guards)
 
 
 def test_a_predicate_is_named_in_the_record_and_has_to_be_given_again() -> None:
     guard = predicate(lambda run: run.calls > 1, reason="two_calls")
-    run = play(guard, did(), did())
-    trace = Trace(header_of(run), run.log)
+    made = play(guard, did(), did())
+    trace = Trace(header_of(made), made.log)
     assert trace.header.guards[0].limits == {
         "test": "tests.test_guards_presets.test_a_predicate_is_named_in_the_record_and_has_to_be_given_again.<locals>.<lambda>"
     }

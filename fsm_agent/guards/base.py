@@ -142,6 +142,11 @@ class Guard(ABC):
         return Not((self,))
 
 
+def shown(number: float) -> str:
+    """A value or a limit, for people: a whole number in full, another with six digits."""
+    return str(number) if isinstance(number, int) else f"{number:.6g}"
+
+
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 

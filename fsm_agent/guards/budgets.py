@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import attrs
 
 from fsm_agent.events import Fact, ModelReplied, ToolCall, ToolCalls, Usage, Value
-from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero, at_least, one_of
+from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero, at_least, one_of, shown
 from fsm_agent.language import Language
 from fsm_agent.table import PARSING, State
 
@@ -89,17 +89,17 @@ class CostBudget(Guard):
         if not isinstance(fact, ModelReplied):
             return memory
         cost = _known(fact.reply.usage.cost) if fact.reply.usage else None
-        told = "?" if cost is None else f"${cost:.6g}"
+        told = "?" if cost is None else f"${shown(cost)}"
         return _Spent(memory.total + (cost or 0), memory.unknown + (cost is None), step, told)
 
     def judge(self, memory: _Spent) -> Reading:
         return _reading(self.reason, memory, self.max_cost, self.on_unknown)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        limit = f"{reading.limit:g}"
+        value, limit = shown(reading.value), shown(reading.limit)
         if reading.value < reading.limit:
             return lang.say("stopped: the price of a reply is not known, so the budget of ${limit} cannot be kept", limit=limit)
-        return lang.say("stopped: ${value} spent, the budget is ${limit}", value=f"{reading.value:.4g}", limit=limit)
+        return lang.say("stopped: ${value} spent, the budget is ${limit}", value=value, limit=limit)
 
 
 def _known(number: float | None) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from fsm_agent.events import Fact
-from fsm_agent.guards.base import Guard, Reading
+from fsm_agent.guards.base import Guard, Reading, shown
 from fsm_agent.language import Language
 from fsm_agent.table import OBSERVING, State
 
@@ -79,7 +79,7 @@ class Combined(Guard):
         return Reading(self.reason, value, limit, value >= limit, evidence, parts=readings)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        parts = lang.say("; ").join(f"{part.guard} {part.value:g}/{part.limit:g}" for part in reading.parts)
+        parts = lang.say("; ").join(f"{part.guard} {shown(part.value)}/{shown(part.limit)}" for part in reading.parts)
         return lang.say("stopped: {guard} ({parts})", guard=self.reason, parts=parts)
 
     def as_limits(self) -> dict[str, Any]:

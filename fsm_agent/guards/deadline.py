@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import attrs
 
 from fsm_agent.events import Fact, ModelReplied, Started, ToolsReturned, UserSpoke, Value
-from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero
+from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero, shown
 from fsm_agent.language import Language
 
 
@@ -67,9 +67,8 @@ class Deadline(Guard):
         return Reading(self.reason, memory.seconds, self.deadline_s, memory.seconds >= self.deadline_s, evidence, unknown=memory.unknown)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        return lang.say(
-            "stopped: {value} seconds passed, the deadline is {limit}", value=f"{reading.value:.4g}", limit=f"{reading.limit:g}"
-        )
+        value, limit = shown(reading.value), shown(reading.limit)
+        return lang.say("stopped: {value} seconds passed, the deadline is {limit}", value=value, limit=limit)
 
 
 def _passed(memory: _Elapsed, since: float | None, at: float | None, step: int, waited_for: Literal["model", "tools"]) -> _Elapsed:
