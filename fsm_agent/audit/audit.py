@@ -90,7 +90,8 @@ def audit(
             damaged.append(each)
             continue
         try:
-            runs.append(bench.try_out(each, group(each)))
+            name = group(each)
+            runs.append(bench.try_out(each, f"({name})" if name == POOLED else name))  # that name is taken
         except UnexpectedEvent as error:
             damaged.append(Damaged(f"{each.source}:{each.id}", str(error)))
     made = [tables(bench, i, runs) for i in range(len(bench.plans))]

@@ -10,6 +10,7 @@ from fsm_agent.audit.figures import shown
 from fsm_agent.audit.pages import Page
 from fsm_agent.guards import MaxSteps, Reading
 from fsm_agent.language import Language
+from fsm_agent.text import first_line
 
 
 def head(certificate: Certificate, lang: Language) -> Iterator[str]:
@@ -24,7 +25,7 @@ def head(certificate: Certificate, lang: Language) -> Iterator[str]:
     if certificate.answer is None:
         yield certificate.message
     else:
-        yield lang.say("answer: {answer}", answer=certificate.answer)
+        yield lang.say("answer: {answer}", answer=first_line(certificate.answer))
     yield from _verdict(certificate, lang)
 
 

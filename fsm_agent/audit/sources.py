@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +33,24 @@ def is_ledger(path: Path) -> bool:
 
 
 def runs_of(
-    paths: Sequence[Path], where: Where = EVERYTHING, *, form: str | None = None, error_pattern: str | None = None
-) -> Iterator[tuple[Path, Found]]:
-    """The runs of ledgers and files that ``where`` chooses, each with its path, and the damaged ones.
+    paths: Sequence[Path], where: Where = EVERYTHING, *, form: str | None = None, error_pattern: str | None = None, by_file: bool = False
+) -> Iterator[tuple[str, Found]]:
+    """The runs of ledgers and files that ``where`` chooses, each with its file, and the damaged ones.
 
-    ``form`` and ``error_pattern`` are for files, as ``recordings.read`` has them. Raises ``RecordingError``, ``LedgerError``, ``OSError``.
+    ``form`` and ``error_pattern`` are for files, as ``recordings.read`` has them. ``by_file``: with a run in a ledger comes the file that it
+    was in, and not the ledger. Raises ``RecordingError``, ``LedgerError`` or ``OSError``.
     """
     for path in paths:
         if is_ledger(path):
             with Ledger.open(path) as ledger:
-                yield from ((path, recording) for recording in ledger.recordings(where))
+                files = (run.file for run in ledger.runs(where)) if by_file else repeat(str(path))
+                yield from zip(files, ledger.recordings(where), strict=False)  # both in the order of import
             continue
         for found in read(path, form, error_pattern):
             if isinstance(found, Damaged):
-                yield path, Damaged(f"{path}, {found.place}", found.problem)
+                yield str(path), Damaged(f"{path}, {found.place}", found.problem)
             else:
-                yield from ((path, chosen) for chosen in _chosen(where, found, path))
+                yield from ((str(path), chosen) for chosen in _chosen(where, found, path))
 
 
 def _chosen(where: Where, recording: Recording, path: Path) -> Iterator[Found]:

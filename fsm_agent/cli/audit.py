@@ -135,16 +135,18 @@ class _Grouped:
     """The runs as they are read, and the group of the one that was read last."""
 
     def __init__(self, sources: tuple[Path, ...], asked: Question) -> None:
-        from fsm_agent.audit.sources import GROUPS, runs_of
+        from fsm_agent.audit.sources import BY_FILE, GROUPS, runs_of
         from fsm_agent.traces.ledger import Where
 
-        self._found = runs_of(sources, Where.parse(*asked.where), form=asked.form, error_pattern=asked.error_pattern)
+        self._found = runs_of(
+            sources, Where.parse(*asked.where), form=asked.form, error_pattern=asked.error_pattern, by_file=asked.by == BY_FILE
+        )
         self._file = ""
         self.group: Callable[[Recording], str] = GROUPS.get(asked.by, lambda _: self._file)
 
     def __iter__(self) -> Iterator[Found]:
-        for path, found in self._found:
-            self._file = str(path)
+        for file, found in self._found:
+            self._file = file
             yield found
 
 

@@ -65,9 +65,10 @@ def explain(
     for page in pages(certificate, lang):
         click.echo()
         print_table(page.title, page.columns, page.rows)
-    for line in foot(certificate, lang):
+    if said := list(foot(certificate, lang)):
         click.echo()
-        click.echo(printable(line))
+        for line in said:
+            click.echo(printable(line))
 
 
 def case_from(
