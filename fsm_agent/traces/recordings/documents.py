@@ -142,7 +142,7 @@ def _tidy(text: bytes) -> bytes:
         ) from None
     except json.JSONDecodeError as error:
         cut_off = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
-        where = f"line {error.lineno}, column {error.colno}" if b"\n" in text.strip() else f"column {error.colno}"
+        where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
         raise UnreadableError(f"the JSON is cut off at {where}" if cut_off else f"this is not JSON ({error.msg} at {where})") from None
     except RecursionError:
         raise UnreadableError("the JSON is nested too deeply") from None

@@ -26,16 +26,18 @@ def peek(head: bytes) -> Any:
     for _ in range(_BROKEN_LINES):
         text = text.lstrip()
         if text[:1] not in _CLOSING:
-            return None
+            break
         whole, broken_at = _whole_part(text)
         line_end = text.find(b"\n", broken_at)
-        if broken_at == len(text) or line_end < 0:
+        try:
+            if line_end < 0:
+                return decode(whole, object)
+        except UnreadableError:
+            line_end = text.find(b"\n")
+        if line_end < 0:
             break
         text = text[line_end:]
-    try:
-        return decode(whole, object)
-    except UnreadableError:
-        return None
+    return None
 
 
 def _whole_part(text: bytes) -> tuple[bytes, int]:

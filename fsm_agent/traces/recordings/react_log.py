@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def _split(text: str) -> Iterator[LoggedRun]:
             if apart and task is not None:
                 starts.append((task.start(), task))
             task = line
-        elif line["kind"] == ("Thought" if thoughts else "Action") and line["number"] in {None, "1"}:
+        elif _may_begin(line, thoughts=thoughts):
             if task is not None or apart or (line["number"] and not tasks):
                 starts.append((line.start() if task is None else task.start(), task))
             task, apart = None, False
@@ -93,11 +94,17 @@ def _split(text: str) -> Iterator[LoggedRun]:
             task, apart = None, False
     if task is not None and apart:
         starts.append((task.start(), task))
-    for (start, found), (end, _) in zip(starts, [*starts[1:], (len(text), None)], strict=True):
+    for (start, found), (end, _) in pairwise([*starts, (len(text), None)]):
         if found is None:
             yield LoggedRun(start, text[start:end])
         else:
             yield LoggedRun(start, text[found.end() : end], found["task"].strip(), found["id"])
+
+
+def _may_begin(line: re.Match[str], *, thoughts: bool) -> bool:
+    """Whether the marker may be a run's first, in a log with or without ``thoughts``."""
+    acts_without_thought = line["kind"] == "Action" and (line["number"] is None or not thoughts)
+    return (line["kind"] == "Thought" or acts_without_thought) and line["number"] in {None, "1"}
 
 
 def recording_of(run: LoggedRun, source: str, number: str, is_error: re.Pattern[str] | None) -> Recording:
@@ -116,7 +123,7 @@ def recording_of(run: LoggedRun, source: str, number: str, is_error: re.Pattern[
         "corrections": replayed.corrections,
         "facts": facts,
     }
-    outcome, score = _outcome(facts, replayed.verdict)
+    outcome, score = _outcome(facts, steps[-1].observation or "")
     return Recording(
         id=run.id or number,
         source=source,
@@ -130,10 +137,11 @@ def recording_of(run: LoggedRun, source: str, number: str, is_error: re.Pattern[
 
 
 def _check_numbers(markers: list[re.Match[str]], steps: int) -> None:
-    """A step that is missing makes all that follow it part of an observation."""
-    for marker in markers:
-        if marker["kind"] == "Thought" and marker["number"] and int(marker["number"]) > steps:
-            raise UnreadableError(f"Thought {marker['number']} comes where Thought {steps + 1} is expected")
+    """A step that is missing makes all that follow it part of an observation. A lone marker in an observation is a quotation."""
+    for marker, following in pairwise(markers):
+        number = marker["number"]
+        if number and int(number) > steps and (marker["kind"], following["kind"], following["number"]) == ("Thought", "Action", number):
+            raise UnreadableError(f"Thought {number} comes where Thought {steps + 1} is expected")
 
 
 def _facts(tail: str) -> dict[str, Any]:
@@ -151,7 +159,7 @@ def _facts(tail: str) -> dict[str, Any]:
 
 
 def _outcome(facts: Mapping[str, Any], verdict: str) -> tuple[Outcome, float | None]:
-    """By exact match, else by reward, else by what the harness said to the answer."""
+    """By exact match, else by reward, else by the harness's last word."""
     said = _VERDICT.search(verdict)
     reward = facts.get("reward", facts.get("em"))
     if not isinstance(reward, int | float):

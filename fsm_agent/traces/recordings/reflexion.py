@@ -119,13 +119,18 @@ def _text(path: Path) -> str:
 def _trials(text: str) -> Iterator[tuple[re.Match[str], list[_Listed]]]:
     """Each trial's heading, and the runs that its sections list, in order."""
     heads = list(_TRIAL.finditer(text))
-    for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
+    for head, end in zip(heads, _ends(heads, len(text)), strict=True):
         sections = list(_SECTION.finditer(text, head.end(), end))
         listed: list[_Listed] = []
-        for section, until in zip(sections, [*(section.start() for section in sections[1:]), end], strict=True):
+        for section, until in zip(sections, _ends(sections, end), strict=True):
             runs = enumerate(_runs(text, section.end(), until), 1)
             listed += [_Listed(int(head["trial"]), section["section"].lower(), number, run) for number, run in runs]
         yield head, listed
+
+
+def _ends(parts: list[re.Match[str]], end: int) -> list[int]:
+    """Where each part ends: where the next one starts, the last one at ``end``."""
+    return [*(part.start() for part in parts[1:]), end] if parts else []
 
 
 def _runs(text: str, start: int, end: int) -> Iterator[LoggedRun]:
@@ -137,7 +142,7 @@ def _runs(text: str, start: int, end: int) -> Iterator[LoggedRun]:
         if not before or before.startswith("Correct answer:") or text.startswith(("Thought 1:", "Action 1:"), question.end() + 1):
             questions.append(question)
             last = question.end()
-    for question, until in zip(questions, [*(question.start() for question in questions[1:]), end], strict=True):
+    for question, until in zip(questions, _ends(questions, end), strict=True):
         yield LoggedRun(question.start(), text[question.end() : until], question["task"].strip())
 
 

@@ -35,9 +35,12 @@ class _Info(msgspec.Struct):
     task: _Task | None = None
 
 
-class _Run(msgspec.Struct):
+class _Key(msgspec.Struct):
     task_id: int | str
     trial: int | str
+
+
+class _Run(_Key):
     traj: list[ChatMessage]
     reward: float | None = None
     info: _Info | None = None
@@ -57,7 +60,16 @@ class TauBench:
             try:
                 yield _recording(decode(item, _Run), is_error or ERROR)
             except UnreadableError as error:
-                yield Damaged(f"item {i}", str(error))
+                yield Damaged(f"item {i}{_named(item)}", str(error))
+
+
+def _named(item: msgspec.Raw) -> str:
+    """The key of a damaged run, where that can still be read."""
+    try:
+        key = decode(item, _Key)
+    except UnreadableError:
+        return ""
+    return f" ({key.task_id}/{key.trial})"
 
 
 def _recording(run: _Run, is_error: re.Pattern[str]) -> Recording:

@@ -48,7 +48,7 @@ class Transcript:
         for i, call in enumerate(self._pending):
             if self._results[i] is None and (call.id == call_id if call_id else call.name == tool if tool else True):
                 self._results[i] = Observation(call.name, text, "tool_error" if failed else "ok")
-                self._returned_at = at
+                self._returned_at = max(at, self._returned_at or at) if at is not None else self._returned_at
                 return
         self.unmatched.append(f"{place}: {tool or call_id or 'a result'}: {text}")
 
