@@ -70,7 +70,7 @@ class Trace:
     def new_run(self, guards: Sequence[Guard] | None = None) -> Run:
         """A run set up as the recorded one, with nothing fed to it yet; ``guards`` replaces its guards.
 
-        Raises ``TraceError`` for a guard, protocol or language that this package does not know.
+        Raises ``TraceError`` for a guard, protocol or language that this package does not know, and for guards that do not go together.
         """
         header = self.header
         if header.protocol not in PROTOCOLS:
@@ -79,8 +79,14 @@ class Trace:
             lang = language(header.lang)
         except ValueError as error:
             raise TraceError(str(error)) from None
-        made = [_guard(spec) for spec in header.guards] if guards is None else guards
-        return Run(header.task, guards=made, protocol=PROTOCOLS[header.protocol](lang), tools=header.tools, at=header.at)
+        protocol = PROTOCOLS[header.protocol](lang)
+        if guards is not None:
+            return Run(header.task, guards=guards, protocol=protocol, tools=header.tools, at=header.at)
+        try:
+            made = [rebuild(spec.reason, spec.guard, spec.limits) for spec in header.guards]
+            return Run(header.task, guards=made, protocol=protocol, tools=header.tools, at=header.at)
+        except ValueError as error:
+            raise TraceError(str(error)) from None
 
     def replay(self, guards: Sequence[Guard] | None = None) -> Run:
         """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, and for events that no run can have had."""
@@ -97,13 +103,6 @@ def header_of(run: Run, title: str = "") -> Header:
     """The header for a record of ``run``."""
     guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
     return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, run.at)
-
-
-def _guard(spec: GuardSpec) -> Guard:
-    try:
-        return rebuild(spec.reason, spec.guard, spec.limits)
-    except ValueError as error:
-        raise TraceError(str(error)) from None
 
 
 # --- lines -------------------------------------------------------------------------------------------------------
