@@ -37,7 +37,7 @@ def runs_of(
 ) -> Iterator[tuple[str, Found]]:
     """The runs of ledgers and files that ``where`` chooses, each with its file, and the damaged ones.
 
-    ``form`` and ``error_pattern`` are for files, as ``recordings.read`` has them. ``by_file``: with a run in a ledger comes the file that it
+    ``form`` and ``error_pattern`` are for files, as ``recordings.read`` has them. ``by_file``: with a ledger's run comes the file that it
     was in, and not the ledger. Raises ``RecordingError``, ``LedgerError`` or ``OSError``.
     """
     for path in paths:
