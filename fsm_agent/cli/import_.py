@@ -138,8 +138,8 @@ def shadow_readings(run: Run) -> Iterator[Judged]:
 
     timeline = timeline_of(run)
     for guard in shadow_guards():
-        for step, reading, _ in readings(guard, timeline):
-            yield Judged(guard, step, reading)
+        for step, reading, final in readings(guard, timeline):
+            yield Judged(guard, step, reading, final)
 
 
 @cache

@@ -31,6 +31,8 @@ class Judged(NamedTuple):
     guard: Guard
     step: int
     reading: Reading
+    final: bool = False
+    """It was made beside an answer, which no guard overrules."""
 
 
 Judge = Callable[[Run], Iterable[Judged]]
@@ -63,7 +65,7 @@ class Entry:
     edges: tuple[tuple[int, int, str], ...]
     """Position, step, edge."""
     readings: tuple[tuple[GuardRow, int, float, float, bool], ...]
-    """Guard, step, value, limit, trips."""
+    """Guard, step, value, limit, and whether it would have halted the run there."""
 
 
 def entry_of(recording: Recording, file: str, key: str, judge: Judge) -> Entry:
@@ -85,8 +87,8 @@ def entry_of(recording: Recording, file: str, key: str, judge: Judge) -> Entry:
     )  # fmt: skip
     edges = [(entry.step, entry.edge) for entry in run.log if isinstance(entry, Taken)]
     readings = tuple(
-        (_guard_row(guard), step, reading.value, reading.limit, reading.trips)
-        for guard, step, reading in judge(run)
+        (_guard_row(guard), step, reading.value, reading.limit, reading.trips and not final)
+        for guard, step, reading, final in judge(run)
         if reading.trips or (reading.value > 0 and reading.evidence)
     )
     return Entry(key, columns, verdict, pack(recording), steps, tuple((i, *edge) for i, edge in enumerate(edges, 1)), readings)

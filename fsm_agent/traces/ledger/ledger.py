@@ -170,8 +170,8 @@ class Ledger:
     def _guard(self, guard: GuardRow) -> int:
         number = self._guards.get(guard)
         if number is None:
-            self._connection.execute("INSERT INTO guards (reason, guard, limits) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", guard)
-            (number,) = self._connection.execute("SELECT id FROM guards WHERE (reason, guard, limits) = (?, ?, ?)", guard).fetchone()
+            self._connection.execute("INSERT INTO guards (reason, class, limits) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", guard)
+            (number,) = self._connection.execute("SELECT id FROM guards WHERE (reason, class, limits) = (?, ?, ?)", guard).fetchone()
             self._guards[guard] = int(number)
         return int(number)
 

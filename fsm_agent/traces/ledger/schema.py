@@ -69,9 +69,9 @@ TABLES = {
     "guards": """
         id INTEGER PRIMARY KEY,
         reason TEXT NOT NULL,
-        guard TEXT NOT NULL,  -- the class
+        class TEXT NOT NULL,
         limits TEXT NOT NULL,  -- JSON
-        UNIQUE (reason, guard, limits)
+        UNIQUE (reason, class, limits)
         """,
     "readings": """
         run INTEGER NOT NULL REFERENCES runs (id),
@@ -79,7 +79,7 @@ TABLES = {
         guard INTEGER NOT NULL REFERENCES guards (id),
         value NUMERIC NOT NULL,
         "limit" NUMERIC NOT NULL,
-        trips INTEGER NOT NULL,
+        trips INTEGER NOT NULL,  -- it would have halted the run here, which it never does beside an answer
         PRIMARY KEY (run, step, guard)
         """,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal, cast
 
@@ -96,9 +97,12 @@ def _condition(field: str, operator: Operator, text: str) -> Condition:
     if not text and operator in {"=", "!="}:
         return Condition(field, operator, None)
     try:
-        return Condition(field, operator, float(text))
+        number = float(text)
     except ValueError:
-        raise LedgerError(f"{field}{operator}{text}: {text!r} is no number") from None
+        number = math.nan
+    if math.isnan(number):
+        raise LedgerError(f"{field}{operator}{text}: {text!r} is no number")
+    return Condition(field, operator, number)
 
 
 def _written(value: str | float | None) -> str:
