@@ -26,7 +26,7 @@ class Value(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 # --- what a model says -------------------------------------------------------------------------------------------
 
 
-class Usage(Value):
+class Usage(Value, frozen=True):
     """What one model call cost."""
 
     prompt_tokens: int | None = None
@@ -37,7 +37,7 @@ class Usage(Value):
     """In US dollars; None: not known, which is not the same as free."""
 
 
-class ToolRequest(Value):
+class ToolRequest(Value, frozen=True):
     """A structured tool call as a model's server sends it, not yet checked."""
 
     id: str
@@ -47,7 +47,7 @@ class ToolRequest(Value):
     """JSON text, as it came; it may be anything."""
 
 
-class Reply(Value):
+class Reply(Value, frozen=True):
     """One answer of a model, as it came."""
 
     text: str = ""
@@ -67,7 +67,7 @@ class Reply(Value):
 # --- decisions: what a reply means -------------------------------------------------------------------------------
 
 
-class ToolCall(Value):
+class ToolCall(Value, frozen=True):
     """A call that the model wants made: a tool's name and arguments that are JSON values."""
 
     name: str
@@ -88,26 +88,26 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else _canonical(value).decode()
 
 
-class Final(Value):
+class Final(Value, frozen=True):
     """The reply is the answer."""
 
     answer: str
 
 
-class ToolCalls(Value):
+class ToolCalls(Value, frozen=True):
     """The reply asks for these calls, in this order."""
 
     calls: tuple[ToolCall, ...]
     thought: str = ""
 
 
-class Said(Value):
+class Said(Value, frozen=True):
     """The reply talks to a person and ends nothing: a turn of a conversation."""
 
     text: str
 
 
-class Malformed(Value):
+class Malformed(Value, frozen=True):
     """The reply cannot be used. ``problem`` goes back to the model, so that it can mend its reply."""
 
     problem: str
@@ -120,7 +120,7 @@ Decision = Final | ToolCalls | Said | Malformed
 # --- tools, as a model is told of them -----------------------------------------------------------------------------
 
 
-class ToolSpec(Value):
+class ToolSpec(Value, frozen=True):
     """A tool as a model is told of it."""
 
     name: str
@@ -140,7 +140,7 @@ class ToolSpec(Value):
 ObservationKind = Literal["ok", "tool_error", "unknown_tool", "bad_arguments", "timeout", "denied", "refused", "cancelled"]
 
 
-class Observation(Value):
+class Observation(Value, frozen=True):
     """What one tool call came to, as the model reads it."""
 
     tool: str
@@ -157,7 +157,7 @@ class Observation(Value):
         return self.kind != "ok"
 
 
-class ModelReplied(Value, tag_field="event", tag=True):
+class ModelReplied(Value, frozen=True, tag_field="event", tag=True):
     """The model answered."""
 
     reply: Reply
@@ -165,7 +165,7 @@ class ModelReplied(Value, tag_field="event", tag=True):
     """When, in seconds since 1970 UTC; None: not known. So in every event."""
 
 
-class ModelFailed(Value, tag_field="event", tag=True):
+class ModelFailed(Value, frozen=True, tag_field="event", tag=True):
     """The model, or the way to it, raised instead of answering."""
 
     error: str
@@ -174,21 +174,21 @@ class ModelFailed(Value, tag_field="event", tag=True):
     at: float | None = None
 
 
-class ToolsReturned(Value, tag_field="event", tag=True):
+class ToolsReturned(Value, frozen=True, tag_field="event", tag=True):
     """Every call that was asked for has its observation, in call order."""
 
     observations: tuple[Observation, ...]
     at: float | None = None
 
 
-class UserSpoke(Value, tag_field="event", tag=True):
+class UserSpoke(Value, frozen=True, tag_field="event", tag=True):
     """A person said something while the model was about to be asked."""
 
     text: str
     at: float | None = None
 
 
-class Cancelled(Value, tag_field="event", tag=True):
+class Cancelled(Value, frozen=True, tag_field="event", tag=True):
     """A person stopped the run (Ctrl-C)."""
 
     observations: tuple[Observation, ...] = ()
@@ -196,13 +196,13 @@ class Cancelled(Value, tag_field="event", tag=True):
     at: float | None = None
 
 
-class RecordingEnded(Value, tag_field="event", tag=True):
+class RecordingEnded(Value, frozen=True, tag_field="event", tag=True):
     """A recorded run simply ends here: nothing says why."""
 
     at: float | None = None
 
 
-class Started(Value):
+class Started(Value, frozen=True):
     """A run is set up: the first fact that its guards are shown. It is no event; a record's header says as much."""
 
     tools: tuple[ToolSpec, ...] = ()
@@ -215,7 +215,7 @@ Fact = Started | Event | Decision
 # --- effects: what a run asks of the world -----------------------------------------------------------------------
 
 
-class Message(Value):
+class Message(Value, frozen=True):
     """One entry of the history that a model is shown."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -258,14 +258,14 @@ class Messages(Sequence[Message]):
         return f"Messages({list(self)!r})"
 
 
-class AskModel(Value):
+class AskModel(Value, frozen=True):
     """Ask the model: show it the messages and the tools; feed ``ModelReplied`` or ``ModelFailed``."""
 
     messages: Messages
     tools: tuple[ToolSpec, ...] = ()
 
 
-class CallTools(Value):
+class CallTools(Value, frozen=True):
     """Make these calls; feed ``ToolsReturned`` with one observation a call, in this order."""
 
     calls: tuple[ToolCall, ...]

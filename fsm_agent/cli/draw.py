@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def write(picture: View, output: Path | None, form: str) -> None:
     elif form in TEXTUAL:
         click.echo(rendered.decode().rstrip("\n"))
     else:
-        click.get_binary_stream("stdout").write(rendered)
+        sys.stdout.buffer.write(rendered)
 
 
 def format_of(output: Path | None, form: str | None) -> str:

@@ -73,8 +73,7 @@ def run(
     record = Trace(header_of(machine, title), machine.log)
     with TraceWriter(record, trace) as writer, Interrupts() as interrupts:
         drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())))
-    assert machine.reason is not None
-    return Result(machine.reason, answer_of(machine), message_of(machine, tongue), machine.step, machine.step, record)
+    return Result(str(machine.reason), answer_of(machine), message_of(machine, tongue), machine.step, machine.step, record)
 
 
 def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Interrupts, hooks: Sequence[Hook]) -> None:

@@ -77,7 +77,10 @@ class Run:
         at: float | None = None,
         stock: bool = False,
     ) -> None:
-        """A run that is about to ask the model. ``at``: when it begins, in seconds since 1970 UTC. ``stock``: see ``wiring``. Raises ``ValueError`` as ``rows_for`` does."""
+        """A run that is about to ask the model.
+
+        ``at``: when it begins, in seconds since 1970 UTC. ``stock``: see ``wiring``. Raises ``ValueError`` as ``rows_for`` does.
+        """
         self.wiring = wire(guards, stock=stock)
         self.protocol: Protocol = LineProtocol(lang) if protocol is None else protocol
         self.task = task

@@ -16,9 +16,7 @@ from fsm_agent.events import Decision, Final, Malformed, Reply, ToolCall, ToolCa
 from fsm_agent.protocols.base import Protocol
 
 _NAME = re.compile(r'[^\s=,"]+')
-_PAIR = re.compile(
-    r'\s*(?P<key>[^\s=,"]+)\s*=\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<plain>[^",][^,]*)?)\s*(?P<end>,|$)', re.DOTALL
-)
+_PAIR = re.compile(r'\s*(?P<key>[^\s=,"]+)\s*=\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<plain>[^",][^,]*)?)\s*(?P<end>,|$)', re.DOTALL)
 
 
 @attrs.frozen
@@ -30,7 +28,11 @@ class LineProtocol(Protocol):
     def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:
         say = self.lang.say
         lines = [say("Solve the task. Answer every time with exactly one line, in one of these forms:"), *self._forms(), ""]
-        lines += [say("Tools:")] + [f"- {_heading(tool)}: {tool.description}".rstrip(": ") for tool in tools] if tools else [say("There are no tools.")]
+        lines += (
+            [say("Tools:")] + [f"- {_heading(tool)}: {tool.description}".rstrip(": ") for tool in tools]
+            if tools
+            else [say("There are no tools.")]
+        )
         return "\n".join(lines)
 
     def parse(self, reply: Reply) -> Decision:
@@ -57,7 +59,7 @@ class LineProtocol(Protocol):
         while at < len(rest) or comma:
             pair = _PAIR.match(rest, at)
             if pair is None:
-                return self._malformed(say("{pair} is not of the form key=value", pair=repr(rest[at:].split(",")[0].strip())))
+                return self._malformed(say("{pair} is not of the form key=value", pair=repr(rest[at:].partition(",")[0].strip())))
             key = pair["key"]
             if key in arguments:
                 return self._malformed(say("{key} is given twice", key=key))
@@ -69,7 +71,11 @@ class LineProtocol(Protocol):
         return ToolCalls((ToolCall(name[0], arguments),))
 
     def _malformed(self, problem: str, kind: str = "unparseable") -> Malformed:
-        parts = [self.lang.say("The reply cannot be parsed: {problem}.", problem=problem), self.lang.say("Answer with exactly one line:"), *self._forms()]
+        parts = [
+            self.lang.say("The reply cannot be parsed: {problem}.", problem=problem),
+            self.lang.say("Answer with exactly one line:"),
+            *self._forms(),
+        ]
         return Malformed("\n".join(parts), "empty" if kind == "empty" else "unparseable")
 
     def _forms(self) -> list[str]:

@@ -21,7 +21,7 @@ class RecordedProtocol(Protocol):
 
     name: ClassVar[str] = "recorded"
 
-    def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:
+    def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:  # noqa: ARG002  # nobody is prompted
         return ""
 
     def parse(self, reply: Reply) -> Decision:
