@@ -122,11 +122,12 @@ def test_a_finish_that_more_steps_follow_is_a_call(tmp_path: Path) -> None:
     assert run.events == (called("a", ("Finish", '{"input":"x"}')), returned(("Finish", "Answer is INCORRECT")), said("y", "answer"))
 
 
-def test_facts_that_cannot_be_read_are_kept_as_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("facts", ["{'em': float(1)}", "{'em': '\\ud800'}", "{1, 2}", "{'em': }", "{'\\d': 1j}"])
+def test_facts_that_cannot_be_read_are_kept_as_text(tmp_path: Path, facts: str) -> None:
     path = tmp_path / "log.txt"
-    path.write_text("Claim: c\nThought 1: a\nAction 1: Finish[x]\nObservation 1: Episode finished, reward = 1\n{'em': float(1)}\n", "utf-8")
+    path.write_text(f"Claim: c\nThought 1: a\nAction 1: Finish[x]\nObservation 1: Episode finished, reward = 1\n{facts}\n", "utf-8")
     [run], _ = both(path)
-    assert (run.outcome, run.score, run.extra["facts"]) == ("success", 1.0, {"text": "{'em': float(1)}"})
+    assert (run.outcome, run.score, run.extra["facts"]) == ("success", 1.0, {"text": facts})
 
 
 def test_reflexions_files() -> None:

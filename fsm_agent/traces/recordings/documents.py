@@ -74,7 +74,7 @@ def documents(path: Path) -> Iterator[tuple[str, msgspec.Raw | UnreadableError]]
         yield "", json_of(path, msgspec.Raw)
         return
     for number, line in _lines(path):
-        if len(line) > MOST_LINE_BYTES:
+        if line is None:
             yield f"line {number}", UnreadableError(f"the line is longer than {MOST_LINE_BYTES >> 20} MiB")
         elif line.strip():
             try:
@@ -89,23 +89,26 @@ def _is_json_lines(path: Path) -> bool:
         return True
     first: list[bytes] = []
     for _, line in _lines(path):
-        first += [line] if line.strip() else []
-        if len(first) == 2 or len(line) > MOST_LINE_BYTES:
+        first += [line] if line and line.strip() else []
+        if len(first) == 2 or line is None:
             break
     if len(first) < 2:
         return False
     return _is_document(first[0]) or (_is_document(first[1]) and not _is_document(bytes_of(path)))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers. Of one that is too long, only as much as shows that."""
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """The lines with their numbers; None for one that is too long, which is passed over a piece at a time."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(MOST_LINE_BYTES + 1):
             number += 1
-            yield number, line.removeprefix(_BOM) if number == 1 else line
-            while len(line) > MOST_LINE_BYTES and not line.endswith(b"\n"):
-                line = file.readline(MOST_LINE_BYTES + 1) or b"\n"
+            if len(line) <= MOST_LINE_BYTES:
+                yield number, line.removeprefix(_BOM) if number == 1 else line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = file.readline(HEAD_BYTES)
+            yield number, None
 
 
 def _is_document(text: bytes) -> bool:

@@ -25,7 +25,8 @@ ERROR = re.compile(r"\AError executing\b")
 """What a failed action's observation starts with; ``valid_action`` false means the same."""
 SUBMIT = "submit"
 _UNPARSEABLE = re.compile(r"action did not contain \w+ code")
-_CALL = re.compile(r"(?P<tool>\w+)\[(?P<code>.*)\]", re.DOTALL)
+_CALL = re.compile(r"(?<!\w)(?P<tool>\w++)\[")
+"""The beginning of a call; its code goes on to the last closing bracket, and what follows that is not run."""
 WHOLE_REWARD = 1.0
 
 
@@ -106,15 +107,21 @@ def _replayed(history: _History, turns: int, is_error: re.Pattern[str] | None) -
     )
     for i, (action, shown, thought, valid) in enumerate(rows):
         observation = shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
-        call = _CALL.search(action)
+        call = _call(action)
         if action == SUBMIT and i == turns - 1:
             transcript.reply(Reply(observation, taken_as="answer"))
         elif _UNPARSEABLE.search(observation) or (call is None and action != SUBMIT):
             transcript.reply(Reply("\n".join(part for part in (thought, f"Action: {action}") if part), taken_as="unparseable"))
             corrections.append(observation)
         else:
-            tool, arguments = (call["tool"], msgspec.json.encode({"input": call["code"]}).decode()) if call else (SUBMIT, "{}")
-            transcript.reply(Reply(thought or "", (ToolRequest("", tool, arguments),)))
+            transcript.reply(Reply(thought or "", (call or ToolRequest("", SUBMIT, "{}"),)))
             failed = valid is False or (is_error or ERROR).search(observation) is not None
             transcript.result(observation, failed=failed, place=f"turn {i + 1}")
     return transcript, corrections
+
+
+def _call(action: str) -> ToolRequest | None:
+    call, end = _CALL.search(action), action.rfind("]")
+    if call is None or end < call.end():
+        return None
+    return ToolRequest("", call["tool"], msgspec.json.encode({"input": action[call.end() : end]}).decode())

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import attrs
+import msgspec
 
 from fsm_agent.traces.recordings.base import Damaged, Ending, Outcome, Recording, RecordingError, UnreadableError
 from fsm_agent.traces.recordings.documents import text_of
@@ -151,26 +153,41 @@ def _facts(tail: str) -> dict[str, Any]:
         if line["wanted"] is not None:
             facts["wanted"] = line["wanted"].strip()
         elif line["facts"]:
-            try:
-                facts |= ast.literal_eval(line["facts"])
-            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-                facts["text"] = line["facts"]
+            facts |= _literal(line["facts"]) or {"text": line["facts"]}
     return facts
+
+
+def _literal(text: str) -> dict[str, Any] | None:
+    """The dict that a Python literal spells; None where it is none, or none that JSON can hold."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape in a literal is not ours to mend
+            value = ast.literal_eval(text)
+        return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, Any])
+    except (ValueError, SyntaxError, TypeError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError):
+        return None
 
 
 def _outcome(facts: Mapping[str, Any], verdict: str) -> tuple[Outcome, float | None]:
     """By exact match, else by reward, else by the harness's last word."""
     said = _VERDICT.search(verdict)
-    reward = facts.get("reward", facts.get("em"))
-    if not isinstance(reward, int | float):
-        reward = said["reward"] or said["score"] if said else None
-    score = None if reward is None else float(reward)
-    match = facts.get("em", score)
-    if isinstance(match, int | float):
-        return "success" if match >= 1 else "failure", score
+    match, score = _number(facts.get("em")), _number(facts.get("reward", facts.get("em")))
+    if score is None and said:
+        score = _number(said["reward"] or said["score"])
+    judged = score if match is None else match
+    if judged is not None:
+        return "success" if judged >= 1 else "failure", score
     if said and said["word"]:
         return "success" if said["word"] == "CORRECT" else "failure", score
     return "unknown", score
+
+
+def _number(value: object) -> float | None:
+    """A number, or a text that spells one, as a float; None: it is neither, or too large for one."""
+    try:
+        return float(value) if isinstance(value, int | float | str) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _ending(facts: Mapping[str, Any], steps: int, *, answered: bool) -> Ending:

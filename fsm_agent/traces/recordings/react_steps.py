@@ -7,7 +7,7 @@ Observations span lines and may quote anything, so a marker counts only where it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import msgspec
@@ -33,7 +33,8 @@ _FOLLOW: Mapping[str, frozenset[str]] = {
     "Final Answer": frozenset(),
 }
 """Which markers may come next."""
-_CALL = re.compile(r"(?P<tool>\w[\w.-]*)[ \t]*\[(?P<argument>.*?)\]?\s*", re.DOTALL)
+_CALL = re.compile(r"(?P<tool>\w[\w.-]*)[ \t]*\[")
+"""The beginning of ``Tool[argument]``; the argument goes on to the end of the action, whatever brackets it holds."""
 
 
 @attrs.frozen
@@ -106,19 +107,17 @@ def _expected(marker: re.Match[str], last: re.Match[str] | None, *, thoughts: bo
     return kind in _FOLLOW[last["kind"]] and number == wanted
 
 
-def replay_steps(steps: Iterable[Step], is_error: re.Pattern[str]) -> Replayed:
+def replay_steps(steps: Sequence[Step], is_error: re.Pattern[str]) -> Replayed:
     """The steps as events. The last one is the answer where it finishes and the harness took that; every other call is a call."""
     transcript = Transcript()
     corrections: list[str] = []
-    rest = list(steps)
-    while rest:
-        step = rest.pop(0)
+    for number, step in enumerate(steps, 1):
         for output in step.unparsed:
             transcript.reply(Reply(output, taken_as="unparseable"))
         observation = step.observation or ""
         call = _request(step)
         answer = step.final_answer if call is None else _answer(call, observation)
-        if answer is not None and not rest:
+        if answer is not None and number == len(steps):
             transcript.reply(Reply(answer, taken_as="answer"))
             return Replayed(transcript, (step.thought,) if step.thought else (), observation, tuple(corrections))
         if call is not None:
@@ -136,8 +135,8 @@ def _request(step: Step) -> ToolRequest | None:
         return None
     if step.action_input is not None:
         return ToolRequest("", step.action, _arguments(step.action_input)) if step.action else None
-    call = _CALL.fullmatch(step.action)
-    return ToolRequest("", call["tool"], _encoded(call["argument"])) if call else None
+    call = _CALL.match(step.action)
+    return ToolRequest("", call["tool"], _encoded(step.action[call.end() :].removesuffix("]"))) if call else None
 
 
 def _arguments(text: str) -> str:
