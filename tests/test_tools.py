@@ -171,6 +171,21 @@ def test_a_tool_is_still_the_function_that_it_was() -> None:
     assert add("x", "y") == "xy"
 
 
+def test_a_tool_can_declare_what_makes_its_repeats_legitimate() -> None:
+    @tool(polls=True, volatile=["pid", "elapsed"], idempotent=True)
+    def status(pid: int) -> str:
+        return str(pid)
+
+    assert (status.spec.polls, status.spec.volatile, status.spec.idempotent) == (True, ("pid", "elapsed"), True)
+    assert (add.spec.polls, add.spec.volatile, add.spec.idempotent) == (False, (), False)
+
+
+@pytest.mark.parametrize("volatile", ["pid", [1], ("pid", None)])
+def test_volatile_has_to_be_a_list_of_names(volatile: Any) -> None:
+    with pytest.raises(TypeError, match=f"^volatile is {re.escape(repr(volatile))}; it must be a tuple of field names"):
+        tool(volatile=volatile)
+
+
 def test_a_method_can_be_a_tool() -> None:
     class Shop:
         def price(self, item: str) -> int:

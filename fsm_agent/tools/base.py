@@ -147,11 +147,8 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     text = inspect.cleandoc(function.__doc__ or "").strip()
     if "\n" not in text:
         return text, {}
-    from docstring_parser import ParseError, parse  # 5 ms, for docstrings of more than a line
+    from docstring_parser import parse  # 5 ms, for docstrings of more than a line
 
-    try:
-        parsed = parse(text)
-    except ParseError:
-        return text, {}
+    parsed = parse(text)
     described = "\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     return described, {parameter.arg_name: parameter.description or "" for parameter in parsed.params}
