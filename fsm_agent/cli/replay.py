@@ -42,7 +42,7 @@ def replay(
     """
     from fsm_agent.cli.draw import draw_run
     from fsm_agent.guards import guards_from, parse_limits
-    from fsm_agent.traces.recordings import Damaged, read
+    from fsm_agent.traces.recordings import Damaged, read, remarks
     from fsm_agent.traces.replay import replay as through
 
     if picture is not None and wanted is None:
@@ -55,6 +55,8 @@ def replay(
                 damaged.append(found)
             elif wanted is None or found.id == wanted:
                 runs[found.id] = through(found, guards, lang)
+        for remark in remarks(recording, form):
+            click.echo(f"{recording.name}: {remark}", err=True)
     for each in damaged:
         click.echo(f"damaged: {recording}, {each.place}: {each.problem}", err=True)
     if wanted is not None and wanted not in runs:
