@@ -5,10 +5,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from fsm_agent.audit.audit import Audit, audit
+from fsm_agent.audit.audit import Audit, audit_runs
 from fsm_agent.audit.chart import ChartError, chart
 from fsm_agent.audit.plan import parse_sweep, plan_of
-from tests.audit_runs import recorded
+from tests.scripted_recordings import recorded
 from tests.test_audit_tables import RUNS
 
 pytest.importorskip("matplotlib", reason="charts need the extra charts")
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def swept(*sweeps: str, source: str = "") -> Audit:
     more = [recorded("m", "a! a! a! a! =", "failure", source=source)] if source else []
     parsed = [parse_sweep(text) for text in sweeps]
-    return audit([*RUNS, *more], plan_of("production", {}), sweeps=[(each, each.plans("production", {})) for each in parsed])
+    return audit_runs([*RUNS, *more], plan_of("production", {}), sweeps=[(each, each.plans("production", {})) for each in parsed])
 
 
 def test_a_chart_has_labels_a_title_and_a_description_with_its_figures() -> None:

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from fsm_agent.audit.audit import Audit, audit
+from fsm_agent.audit.audit import Audit, audit_runs
 from fsm_agent.audit.condition import FIGURES, ConditionError, judge, parse
 from fsm_agent.audit.plan import parse_sweep, plan_of
 from fsm_agent.traces.recordings import Damaged
-from tests.audit_runs import recorded
+from tests.scripted_recordings import recorded
 from tests.test_audit_tables import RUNS
 
 
 def audited() -> Audit:
     sweep = parse_sweep("max_same_errors=2..4")
-    return audit(
+    return audit_runs(
         [*RUNS, Damaged("line 1", "no JSON")],
         plan_of("production", {}),
         what_ifs=[plan_of("production", {"max_steps": 5}, "max_steps=5")],
@@ -76,7 +76,7 @@ def test_a_condition_on_each_group_is_judged_on_every_one_of_them() -> None:
 
 def test_a_share_is_compared_exactly() -> None:
     runs = [recorded(str(i), "a a a b =" if i < 3 else "a =", "success") for i in range(1000)]
-    found = audit(runs, plan_of("classic", {}))
+    found = audit_runs(runs, plan_of("classic", {}))
 
     assert [judge(parse(f"false_kills {operator} 0.3%"), found)[0].holds for operator in (">", ">=", "=", "<=", "<")] == [
         False,

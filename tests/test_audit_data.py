@@ -7,17 +7,17 @@ from functools import cache
 
 import pytest
 
-from fsm_agent.audit.audit import Audit, audit
+from fsm_agent.audit.audit import Audit, audit_runs
 from fsm_agent.audit.figures import Share
 from fsm_agent.audit.plan import plan_of
 from fsm_agent.audit.shadow import shadow
 from fsm_agent.guards import ConsecutiveErrors, RepeatedCall
-from tests.audit_runs import FILES, of_file
+from tests.scripted_recordings import FILES, of_file
 
 
 @cache
 def audited() -> Audit:
-    return audit(
+    return audit_runs(
         [run for name in FILES for run in of_file(name)],
         plan_of("production", {}),
         what_ifs=[plan_of("classic", {}, "classic"), plan_of("production", {"max_steps": 50}, "max_steps=50")],

@@ -27,7 +27,7 @@ from fsm_agent.guards import (
 )
 from fsm_agent.traces.recordings import Recording
 from fsm_agent.traces.replay import replay
-from tests.audit_runs import FILES, of_file, recorded
+from tests.scripted_recordings import FILES, of_file, recorded
 
 GUARDS: tuple[Guard, ...] = (
     *production(6, max_errors=4, max_malformed=2),

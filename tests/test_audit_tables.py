@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from fsm_agent.audit.audit import Audit, audit, by_model
+from fsm_agent.audit.audit import Audit, audit_runs, by_model
 from fsm_agent.audit.figures import Share
 from fsm_agent.audit.plan import parse_sweep, plan_of
 from fsm_agent.audit.tables import CappedRow, GroupRow, GuardRow, HaltRow, NearRow
 from fsm_agent.guards import ConsecutiveErrors, Guard, LimitsError, MaxSteps, TokenBudget, ToolBudget, classic, parse_limits, production
 from fsm_agent.traces.recordings import Damaged, Recording
-from tests.audit_runs import recorded
+from tests.scripted_recordings import recorded
 
 WEAK = (
     recorded("w1", "a! a! a! a! a! a!", "failure", "cap", source="weak", tokens=10),
@@ -32,7 +32,7 @@ def audited(*what_ifs: str, sweep: str = "", preset: str = "production", limits:
     base = limits or {}
     plans = [plan_of(preset, {**base, **parse_limits(text)}, text) for text in what_ifs]
     sweeps = [parse_sweep(sweep)] if sweep else []
-    return audit(RUNS, plan_of(preset, base), what_ifs=plans, sweeps=[(each, each.plans(preset, base)) for each in sweeps])
+    return audit_runs(RUNS, plan_of(preset, base), what_ifs=plans, sweeps=[(each, each.plans(preset, base)) for each in sweeps])
 
 
 def test_the_groups_and_all_runs_together() -> None:
@@ -146,7 +146,7 @@ def test_within_one_means_one_more_and_of_a_budget_nine_tenths(guards: tuple[Gua
     from fsm_agent.audit.plan import Plan
 
     run = recorded("r", "a! b c", tokens=10)
-    assert audit([run], Plan("tried", guards)).base.near_misses[-1].near_misses == Share(int(near), 1)
+    assert audit_runs([run], Plan("tried", guards)).base.near_misses[-1].near_misses == Share(int(near), 1)
 
 
 def test_no_guard_would_have_helped_some_of_the_runs_that_ended_at_a_cap() -> None:
@@ -180,14 +180,14 @@ def test_a_what_if_that_would_have_let_runs_go_on_says_beyond_the_recording() ->
 
 def test_a_run_that_its_own_guards_halted_goes_beyond_its_recording_too() -> None:
     halted = recorded("r", "a a a", ending="guard")
-    assert audit([halted], plan_of("classic", {"max_repeats": 3})).pooled.beyond == Share(1, 1)
-    assert audit([halted], plan_of("classic", {})).pooled.beyond == Share(0, 1)
-    assert audit([recorded("r", "a a a")], plan_of("none", {})).pooled.beyond == Share(0, 1)
+    assert audit_runs([halted], plan_of("classic", {"max_repeats": 3})).pooled.beyond == Share(1, 1)
+    assert audit_runs([halted], plan_of("classic", {})).pooled.beyond == Share(0, 1)
+    assert audit_runs([recorded("r", "a a a")], plan_of("none", {})).pooled.beyond == Share(0, 1)
 
 
 def test_a_halt_at_the_last_step_neither_saves_nor_kills() -> None:
     runs = [recorded("f", "b a a a", "failure", "cap"), recorded("s", "b a a a", "success", "transfer")]
-    found = audit(runs, plan_of("classic", {})).base
+    found = audit_runs(runs, plan_of("classic", {})).base
 
     assert [(each.reason, each.halts) for each in found.halts] == [("repeated_call", Share(2, 2))] * 2
     assert found.together() == row("all", "all guards", (1, 4, 1, 1, 0))
@@ -215,7 +215,7 @@ def test_a_guard_that_a_sweep_takes_away_has_no_row() -> None:
 
 def test_runs_can_be_grouped_by_model_even_by_one_that_is_called_all() -> None:
     runs = [recorded("1", "a =", model="all"), recorded("2", "a ="), recorded("3", "a =", model="m")]
-    found = audit(runs, plan_of("classic", {}), group=by_model)
+    found = audit_runs(runs, plan_of("classic", {}), group=by_model)
 
     assert [(each.group, each.runs) for each in found.base.groups] == [("(all)", 1), ("(unknown model)", 1), ("m", 1), ("all", 3)]
 
@@ -223,7 +223,7 @@ def test_runs_can_be_grouped_by_model_even_by_one_that_is_called_all() -> None:
 def test_damaged_runs_are_counted_and_the_others_go_on() -> None:
     impossible = Recording("2", "made", "a task", (*recorded("2", "a =").events, *recorded("2", "a").events[1:]))
     skipped = Recording("3", "made", "a task", recorded("3", "a").events[1:])
-    found = audit([Damaged("line 1", "no JSON"), recorded("1", "a ="), impossible, skipped], plan_of("classic", {}))
+    found = audit_runs([Damaged("line 1", "no JSON"), recorded("1", "a ="), impossible, skipped], plan_of("classic", {}))
 
     assert found.pooled.runs == 2  # what comes after an answer is not looked at
     assert found.damaged == (
@@ -235,7 +235,7 @@ def test_damaged_runs_are_counted_and_the_others_go_on() -> None:
 
 
 def test_without_runs_every_table_is_of_nothing() -> None:
-    found = audit([], plan_of("classic", {}))
+    found = audit_runs([], plan_of("classic", {}))
 
     assert found.base.groups == (GroupRow("all", 0, 0, 0, 0, 0, Share(0, 0)),)
     assert found.base.halts == ()

@@ -27,7 +27,7 @@ from fsm_agent.guards import (
     production,
 )
 from fsm_agent.traces.recordings import Recording
-from tests.audit_runs import FILES, of_file, recorded
+from tests.scripted_recordings import FILES, of_file, recorded
 from tests.test_cli_audit import RUNS, squeezed
 
 

@@ -70,7 +70,7 @@ class Audit:
         return self.base.groups[-1]
 
 
-def audit(
+def audit_runs(
     found: Iterable[Found],
     base: Plan,
     *,

@@ -119,7 +119,7 @@ def audit(
 
 def audited(sources: tuple[Path, ...], asked: Question) -> Audit:
     """The audit that is asked for. Raises ``ValueError`` or ``OSError`` in one line for what cannot be read or meant."""
-    from fsm_agent.audit.audit import audit as audit_runs
+    from fsm_agent.audit.audit import audit_runs
     from fsm_agent.audit.plan import parse_sweep, plan_of
     from fsm_agent.guards import parse_limits
 
