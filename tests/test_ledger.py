@@ -22,7 +22,7 @@ from fsm_agent.events import Event, ModelReplied, Observation, RecordingEnded, R
 from fsm_agent.traces.ledger import FIELDS, Condition, EdgeCount, Importer, Ledger, LedgerError, StoredRun, Tally, Where, connect, schema
 from fsm_agent.traces.recordings import Damaged, Recording, read
 
-from .audit_runs import FILES, recorded
+from .scripted_recordings import FILES, recorded
 
 FIXTURES = sorted(path for path in (Path(__file__).parent / "fixtures" / "recordings").iterdir() if path.is_file())
 

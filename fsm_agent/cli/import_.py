@@ -30,6 +30,8 @@ class FileReport:
     format: str = ""
     error: str | None = None
     """Why it could not be read, or not to its end."""
+    remarks: tuple[str, ...] = ()
+    """What it says of itself and does not bear out."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -78,6 +80,8 @@ def import_(
     for report in reports:
         for damaged in report.tally.damaged:
             click.echo(printable(f"damaged: {report.file}, {damaged.place}: {damaged.problem}"), err=True)
+        for remark in report.remarks:
+            click.echo(printable(f"note: {report.file}: {remark}"), err=True)
     errors = [report.error for report in reports if report.error is not None]
     for error in dict.fromkeys(errors):  # what is wrong with an option is said once
         click.echo(f"Error: {printable(error)}", err=True)
@@ -121,14 +125,13 @@ def import_files(
 
 def _found(file: Path, report: FileReport, form: str | None, error_pattern: str | None) -> Iterator[Recording | Damaged]:
     """What the file holds. Why it could not be read goes into the report."""
-    from fsm_agent.traces.recordings import RecordingError, read
+    from fsm_agent.traces.recordings import RecordingError, read, remarks
 
     try:
         yield from with_progress(read(file, form, error_pattern), f"Importing {printable(file.name)}")
+        report.remarks = remarks(file, form)
     except RecordingError as error:
         report.error = str(error)
-    except Exception as error:  # noqa: BLE001  # a reader may be another package's and raise anything, and the other files are still to be read
-        report.error = f"{file}: its reader failed: {type(error).__name__}: {error}"
 
 
 def shadow_readings(run: Run) -> Iterator[Judged]:
@@ -159,7 +162,16 @@ def _as_json(book: Path, reports: Sequence[FileReport], held: int | None) -> dic
     for report in reports:
         damaged = [{"place": each.place, "problem": each.problem} for each in report.tally.damaged]
         counts = {name: number for name, number in report.counts.items() if name != "unreadable_files"}
-        files.append({"file": report.file, "format": report.format or None, **counts, "damaged": damaged, "error": report.error})
+        files.append(
+            {
+                "file": report.file,
+                "format": report.format or None,
+                **counts,
+                "damaged": damaged,
+                "error": report.error,
+                "remarks": report.remarks,
+            }
+        )
     return {"ledger": well_formed(str(book)), "runs_in_ledger": held, **_totals(reports), "files": files}
 
 

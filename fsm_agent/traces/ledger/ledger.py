@@ -78,10 +78,15 @@ class Ledger:
 
     def recordings(self, where: Where = EVERYTHING) -> Iterator[Recording]:
         """The recordings, equal to those that were imported, one at a time and in the order of import."""
+        for _, recording in self.entries(where):
+            yield recording
+
+    def entries(self, where: Where = EVERYTHING) -> Iterator[tuple[StoredRun, Recording]]:
+        """The recordings, each with its row."""
         for *columns, body in self._chosen(f"{_COLUMNS}, body", "runs JOIN recordings ON run = id", where, "ORDER BY id"):
             run = StoredRun(*columns)
             events, tools, extra = unpack(body, run.key)
-            yield Recording(run.id, run.source, run.task, events, tools, run.outcome, run.score, run.ending, run.model, extra)
+            yield run, Recording(run.id, run.source, run.task, events, tools, run.outcome, run.score, run.ending, run.model, extra)
 
     def recording(self, run: StoredRun) -> Recording:
         """The recording of a run. Raises ``LedgerError`` where it is not in this ledger."""
