@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from fsm_agent.audit.audit import Audit, audit_runs
-from fsm_agent.audit.chart import ChartError, chart
+from fsm_agent.audit.chart import ChartError, _draw, chart
 from fsm_agent.audit.plan import parse_sweep, plan_of
 from tests.scripted_recordings import recorded
 from tests.test_audit_tables import RUNS
@@ -49,13 +49,24 @@ def test_a_chart_is_the_same_every_time_and_leaves_no_global_state(monkeypatch: 
     assert "matplotlib.pyplot" not in sys.modules
 
 
-@pytest.mark.parametrize("source", ["_hidden", "$\\foo", "<b>&", "模型", "a\x1b[31m\u202e"])
+@pytest.mark.parametrize("source", ["_hidden", "$\\foo", "<b>&", "模型", "a\x1b[31m\u202e", "x" * 300])
 def test_a_group_may_have_any_name(source: str) -> None:
     found = swept("max_errors=2,3", source=source)
     assert chart(found, "png").startswith(b"\x89PNG")
     root = ET.fromstring(chart(found, "svg").decode())
     texts = {"".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")}
-    assert source in texts or "a\\x1b[31m\\u202e" in texts
+    assert texts & {source, "a\\x1b[31m\\u202e", f"…{'x' * 27}"}
+
+
+def test_panels_side_by_side_have_one_scale_that_holds_every_line() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    _draw(figure, swept("max_errors=4..5", "max_steps=1,3,off"))
+    saved, killed = [[axes.get_ylim() for axes in figure.axes[i : i + 2]] for i in (0, 2)]
+
+    assert [*saved[0], *saved[1]] == pytest.approx([0, 1.05 * 1400 / 17] * 2)  # max_steps=1 saves 14 of the 17 calls of the weak
+    assert [*killed[0], *killed[1]] == pytest.approx([0, 105] * 2)
 
 
 def test_without_a_sweep_there_is_nothing_to_draw() -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("svg", "png")
+NAME_SHOWN = 28
+"""Characters of a group's name that the legend has room for."""
 
 _INK = "#1a1a1a"
 _STYLES: tuple[tuple[str, str, Any], ...] = (
@@ -73,7 +75,9 @@ def _draw(figure: Figure, audit: Audit) -> None:
         panels[0][column].set_title(_plain(_title(sweep)), color=_INK, fontsize=11)
         panels[1][column].set_xlabel(_plain(sweep.limit), color=_INK)
         panels[1][column].set_xticks(range(len(sweep.points)), [_plain(_value(point.value)) for point in sweep.points])
-    labels = [_plain("all runs" if name == POOLED else name) for name in names]
+    for row in panels:  # the panels of a row have one scale
+        row[0].set_ylim(0, max(row[0].dataLim.y1, *(axes.dataLim.y1 for axes in row), 0.1) * 1.05)
+    labels = [_plain("all runs" if name == POOLED else _short(name)) for name in names]
     figure.legend(lines, labels, loc="outside right upper", frameon=False, labelcolor=_INK)
     note = f"{audit.pooled.runs:,} runs: {audit.pooled.successes:,} succeeded, {audit.pooled.failures:,} failed."
     figure.supxlabel(_plain(note if len(names) == 1 else f"{note} {_WARNING}"), fontsize=8, color=_INK)
@@ -100,7 +104,6 @@ def _percent(row: GuardRow | None, figure_name: str) -> float:
 
 def _dress(axes: Axes, label: str) -> None:
     axes.set_ylabel(label, color=_INK)
-    axes.set_ylim(bottom=0)
     axes.grid(axis="y", color="#d0d0d0", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -114,6 +117,11 @@ def _title(sweep: SweptLimit) -> str:
 
 def _value(value: object) -> str:
     return "off" if value is None else str(value)
+
+
+def _short(name: str) -> str:
+    """The end of a long name, such as a file's."""
+    return name if len(name) <= NAME_SHOWN else f"…{name[1 - NAME_SHOWN :]}"
 
 
 def _plain(text: str) -> str:
