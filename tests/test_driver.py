@@ -301,6 +301,7 @@ def test_ctrl_c_in_the_model(tmp_path: Path) -> None:
 
 def test_ctrl_c_in_the_second_of_three_calls_leaves_an_observation_of_each(tmp_path: Path) -> None:
     made: list[str] = []
+    held = threading.Event()
 
     @tool
     def first() -> str:
@@ -311,6 +312,7 @@ def test_ctrl_c_in_the_second_of_three_calls_leaves_an_observation_of_each(tmp_p
     def second() -> str:
         made.append("second")
         interrupt()
+        held.wait(20)
         return "never"
 
     @tool
@@ -319,21 +321,22 @@ def test_ctrl_c_in_the_second_of_three_calls_leaves_an_observation_of_each(tmp_p
         return "never"
 
     def start(path: Path) -> object:
-        return structured(three_calls("first", "second", "third"), tools=[first, second, third], trace=path)
+        return structured(three_calls("first", "second", "third"), tools=[first, second, third], trace=path, max_parallel=1)
 
     edges, last, replayed = cancelled(start, tmp_path)
     assert made == ["first", "second"]
     assert edges == ["model_replied", "call_tools", "cancelled_executing"]
-    unknown = "cancelled by the user; its outcome is unknown"
+    unknown, unstarted = "cancelled by the user; its outcome is unknown", "cancelled by the user; it was not started"
     assert last.observations == (
         Observation("first", "done"),
         Observation("second", unknown, "cancelled"),
-        Observation("third", unknown, "cancelled"),
+        Observation("third", unstarted, "cancelled"),
     )
+    held.set()
     assert [(message.tool_call_id, message.content) for message in replayed.history if message.role == "tool"] == [
         ("0", "done"),
         ("1", unknown),
-        ("2", unknown),
+        ("2", unstarted),
     ]
 
 

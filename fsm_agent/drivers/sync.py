@@ -8,16 +8,17 @@ from os import PathLike
 
 import attrs
 
+from fsm_agent.drivers.calls import make_calls
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, Observation, Reply, ToolsReturned
-from fsm_agent.guards import Guard, classic
+from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, Reply, ToolsReturned
+from fsm_agent.guards import Deadline, Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
 from fsm_agent.models.reply import as_reply
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.text import well_formed
-from fsm_agent.tools import Tool, observe
+from fsm_agent.tools import Tool
 from fsm_agent.tools.base import described
 from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
@@ -57,13 +58,15 @@ def run(
     trace: str | PathLike[str] | None = None,
     title: str = "",
     hook: Hook | None = None,
+    max_parallel: int = 8,
 ) -> Result:
     """Run an agent on ``task`` until it halts.
 
     ``guards`` are ``classic()`` by default; ``lang`` (``en`` or ``zh``) is the locale's; ``trace`` names a file to which the record is
-    written as the run goes. A model that raises halts the run as ``model_error``; a tool that raises is an observation.
-    Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be
-    written; ``ValueError`` for two tools of one name, an unknown protocol or language.
+    written as the run goes. The calls of one reply are made at the same time, at most ``max_parallel`` of them. A model that raises
+    halts the run as ``model_error``; a tool that raises is an observation.
+    Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be written;
+    ``ValueError`` for two tools of one name, an unknown protocol or language.
     """
     tongue = language(lang or locale_language())
     named = by_name(tools)
@@ -72,13 +75,22 @@ def run(
     machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs, at=time.time())
     record = Trace(header_of(machine, title), machine.log)
     with TraceWriter(record, trace) as writer, Interrupts() as interrupts:
-        drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())))
+        drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())), max_parallel=max_parallel)
     return Result(str(machine.reason), answer_of(machine), message_of(machine, tongue), machine.step, machine.step, record)
 
 
-def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Interrupts, hooks: Sequence[Hook]) -> None:
+def drive(
+    machine: Run,
+    model: Model,
+    tools: Mapping[str, Tool],
+    interrupts: Interrupts,
+    hooks: Sequence[Hook],
+    *,
+    max_parallel: int = 8,
+) -> None:
     """Perform the machine's effects until it has halted. Raises ``KeyboardInterrupt`` after recording it."""
     cancelled: KeyboardInterrupt | None = None
+    until = deadline_of(machine)
     for hook in hooks:
         hook(machine)
     while (effect := machine.effect) is not None:
@@ -92,18 +104,9 @@ def drive(machine: Run, model: Model, tools: Mapping[str, Tool], interrupts: Int
                     interrupts.open = False
                     cancelled, event = error, Cancelled(at=time.time())
             case CallTools(calls=calls):
-                observations: list[Observation] = []
-                try:
-                    for call in calls:
-                        with interrupts.allowed():
-                            observation = observe(tools, call, machine.protocol.lang)
-                        observations.append(observation)
-                    event = ToolsReturned(tuple(observations), time.time())
-                except KeyboardInterrupt as error:
-                    interrupts.open = False
-                    text = machine.protocol.lang.say("cancelled by the user; its outcome is unknown")
-                    observations += [Observation(call.name, text, "cancelled") for call in calls[len(observations) :]]
-                    cancelled, event = error, Cancelled(tuple(observations), time.time())
+                outcome = make_calls(tools, calls, machine.protocol.lang, interrupts, max_parallel=max_parallel, until=until)
+                cancelled = outcome.cancelled
+                event = (Cancelled if cancelled else ToolsReturned)(outcome.observations, time.time())
         machine.feed(event)
         for hook in hooks:
             hook(machine)
@@ -117,6 +120,13 @@ def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFaile
     except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
         return ModelFailed(type(error).__name__, described(error), time.time())
     return ModelReplied(reply, time.time())
+
+
+def deadline_of(machine: Run) -> float | None:
+    """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
+    limits = [guard.deadline_s for guard in machine.wiring.guards if isinstance(guard, Deadline)]
+    passed = time.time() - machine.at if machine.at is not None else 0
+    return time.monotonic() + limits[0] - passed if limits else None
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

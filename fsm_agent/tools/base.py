@@ -35,6 +35,8 @@ class Tool:
     """Fields of its arguments and of its JSON observations that say nothing of progress, at whatever depth they stand."""
     idempotent: bool = False
     """A second run of the same call changes nothing."""
+    timeout_s: float | None = None
+    """Seconds after which a call is not waited for any more; None: it is waited for."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -72,6 +74,7 @@ def tool(
     polls: bool = False,
     volatile: Sequence[str] = (),
     idempotent: bool = False,
+    timeout_s: float | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -82,17 +85,22 @@ def tool(
     polls: bool = False,
     volatile: Sequence[str] = (),
     idempotent: bool = False,
+    timeout_s: float | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a ``Tool`` of a plain function: ``@tool`` or ``@tool(name=..., description=...)``.
 
     Name, description and parameters come from the function's name, docstring and signature. What makes its repeats legitimate it
     can declare: ``polls=True`` (asking again and again is how it is used), ``volatile=("pid", "elapsed")`` (fields of its arguments and of
     its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
+    A call that takes longer than ``timeout_s`` seconds is given up on: its outcome is not known, and the observation says so.
     Raises ``TypeError`` for a signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot
     hold), for an ``async`` or a generator function, and for ``volatile`` that is no list of names.
     """
     if isinstance(volatile, str) or not all(isinstance(field, str) for field in volatile):
         raise TypeError(f"volatile is {volatile!r}; it must be a tuple of field names, such as ('pid', 'elapsed')")
+
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError(f"timeout_s is {timeout_s!r}; it must be above 0")
 
     def make(function: Callable[..., Any]) -> Tool:
         _check(function)
@@ -101,7 +109,7 @@ def tool(
             raise TypeError(f"the tool name {called!r} cannot be called: leave out white space, '=', ',' and '\"'")
         summary, told = _docstring(function)
         described = summary if description is None else description
-        return Tool(function, called, described, parameters_of(function, told), polls, tuple(volatile), idempotent)
+        return Tool(function, called, described, parameters_of(function, told), polls, tuple(volatile), idempotent, timeout_s)
 
     return make if function is None else make(function)
 
