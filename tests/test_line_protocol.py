@@ -12,6 +12,7 @@ from fsm_agent.events import Decision, Final, Malformed, Reply, ToolCall, ToolCa
 from fsm_agent.language import language
 from fsm_agent.protocols import LineProtocol
 from fsm_agent.protocols.line import print_call
+from fsm_agent.text import well_formed
 from fsm_agent.tools import add, now
 
 LINE = LineProtocol()
@@ -170,7 +171,7 @@ def test_a_printed_call_parses_back_to_itself(name: str, arguments: dict[str, st
 
 @given(NEARLY_LINES.map("TOOL add ".__add__))
 def test_a_call_that_was_parsed_prints_and_parses_back(text: str) -> None:
-    decision = parse(text)
+    decision = parse(well_formed(text))
     if isinstance(decision, ToolCalls):
         assert parse(print_call(decision.calls[0])) == decision
 
@@ -199,3 +200,8 @@ def test_print_call_refuses_names_that_the_form_cannot_hold(name: str) -> None:
     for call in (ToolCall(name, {}), ToolCall("find", {name: "x"})):
         with pytest.raises(ValueError, match="cannot stand in a TOOL line"):
             print_call(call)
+
+
+def test_print_call_refuses_a_value_that_no_file_can_hold() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        print_call(ToolCall("find", {"q": "\ud83d"}))

@@ -86,7 +86,7 @@ def print_call(call: ToolCall) -> str:
     """The call as a line of this protocol, which parses back to the same call.
 
     Values are text here: a value of another type is printed as its JSON. Raises ``ValueError`` for a tool name or a key
-    that the form cannot hold (with white space, ``=``, ``,`` or ``"``).
+    that the form cannot hold (with white space, ``=``, ``,`` or ``"``), and for a value that no file can (a lone surrogate).
     """
     for name in (call.name, *call.arguments):
         if not _NAME.fullmatch(name):
