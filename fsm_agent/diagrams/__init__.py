@@ -1,0 +1,58 @@
+"""Drawings of the machine and of the paths that runs took through it.
+
+    draw_path(run)                      # a graphviz.Digraph, which shows itself in a notebook
+    render(path_view(run), "svg")       # bytes
+
+The table and a run are read into one small graph (``graph``), which ``dot`` and ``mermaid`` render; ``layout`` makes pictures.
+Graphviz is loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fsm_agent.diagrams.graph import View
+from fsm_agent.diagrams.machine import machine_view
+from fsm_agent.diagrams.path import path_view
+from fsm_agent.guards import Guard
+from fsm_agent.language import ENGLISH, Language
+from fsm_agent.machine import Run
+
+if TYPE_CHECKING:
+    import graphviz
+
+__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render"]
+
+FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
+"""What ``render`` can make."""
+
+
+def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> graphviz.Digraph:
+    """The machine with these guards, or the whole table. Raises ``ValueError`` as ``rows_for`` does."""
+    from fsm_agent.diagrams.drawing import drawing_of
+
+    return drawing_of(machine_view(guards, lang))
+
+
+def draw_path(run: Run, title: str = "", lang: Language | None = None) -> graphviz.Digraph:
+    """The path that ``run`` took; see ``path_view``."""
+    from fsm_agent.diagrams.drawing import drawing_of
+
+    return drawing_of(path_view(run, title, lang))
+
+
+def render(view: View, form: str) -> bytes:
+    """The view in one of ``FORMATS``; text formats are UTF-8. Raises ``ValueError`` for another format."""
+    if form == "text":
+        return view.text.encode()
+    if form == "mermaid":
+        from fsm_agent.diagrams.mermaid import mermaid
+
+        return mermaid(view.graph).encode()
+    if form not in FORMATS:
+        raise ValueError(f"the format {form!r} is not known; known are {', '.join(FORMATS)}")
+    from fsm_agent.diagrams.drawing import drawing_of
+
+    drawing = drawing_of(view)
+    return drawing.source.encode() if form == "dot" else drawing.pipe(form)  # type: ignore[return-value]  # bytes without an encoding

@@ -1,0 +1,63 @@
+"""The machine itself: every state, every edge with its trigger and guard, and every halt reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fsm_agent.diagrams.graph import START, Edge, Graph, Line, Node, View, halted_id
+from fsm_agent.diagrams.readings import words
+from fsm_agent.diagrams.text import one_line
+from fsm_agent.guards import Guard
+from fsm_agent.language import ENGLISH, Language
+from fsm_agent.table import HALTED, INITIAL, ROWS, STATES, Row, rows_for
+
+
+def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> View:
+    """The machine with these guards; by default the whole table, with every edge that a guard of this package can have.
+
+    Raises ``ValueError`` as ``rows_for`` does.
+    """
+    rows = ROWS if guards is None else rows_for(guard.edge() for guard in guards)
+    reasons = list(dict.fromkeys(row.reason for row in rows if row.reason))
+    title = lang.say(
+        "The machine: {states} states, {edges} edges, {reasons} halt reasons", states=len(STATES), edges=len(rows), reasons=len(reasons)
+    )
+    states = [Node(state, "state", column, (Line(state, "name"),)) for column, state in enumerate(STATES, 1) if state != HALTED]
+    halts = [
+        Node(halted_id(reasons, reason), "halted", len(STATES), (Line(f"Halted({one_line(reason, 40)})", "name"),), reason)
+        for reason in reasons
+    ]
+    edges = [Edge(START, START, INITIAL, "row"), *(_edge(row, reasons, lang) for row in rows)]
+    text = "\n".join([title, *_listing(rows, lang)]) + "\n"
+    return View(Graph("machine", title, text, (Node(START, "start", 0), *states, *halts), tuple(edges)), text)
+
+
+def _column(reason: str, rows: Sequence[Row]) -> int:
+    """A halt stands after the last state that leads to it."""
+    return max(STATES.index(row.source) for row in rows if row.reason == reason) + 2
+
+
+def _edge(row: Row, reasons: list[str], lang: Language) -> Edge:
+    dest = halted_id(reasons, row.reason or "") if row.dest == HALTED else row.dest
+    label = words(row.label, lang)
+    said = () if row.dest == HALTED or label == row.trigger.replace("_", " ") else (Line(label),)
+    return Edge(row.id, row.source, dest, "row", (*said, Line(_condition(row), "reading")))
+
+
+def _condition(row: Row) -> str:
+    """Trigger and guard, as statecharts write them."""
+    return f"{row.trigger} [{one_line(row.guard, 40)}]" if row.guard else row.trigger
+
+
+def _listing(rows: Sequence[Row], lang: Language) -> Iterator[str]:
+    """The rows by state, in the order in which they are tried."""
+    wide = max(len(_condition(row)) for row in rows)
+    for state in STATES:
+        yield ""
+        yield state + (
+            f" ({lang.say('a run starts here')})" if state == INITIAL else f" ({lang.say('the end')})" if state == HALTED else ""
+        )
+        for row in rows:
+            if row.source == state:
+                dest = f"Halted({one_line(row.reason or '', 40)})" if row.dest == HALTED else row.dest
+                yield f"  {_condition(row):<{wide}}  -> {dest:<26}  {words(row.label, lang)}".rstrip()

@@ -1,0 +1,146 @@
+"""The path of one run over its machine: what it took, how often and when, and why it halted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from fsm_agent.diagrams.graph import START, Edge, Graph, Line, Node, View, halted_id
+from fsm_agent.diagrams.readings import BETWEEN, Readings, words
+from fsm_agent.diagrams.text import columns, one_line, wrapped
+from fsm_agent.diagrams.timeline import timeline
+from fsm_agent.guards import Evidence
+from fsm_agent.language import Language
+from fsm_agent.machine import Run, Taken
+from fsm_agent.outcome import halting_reading, message_of
+from fsm_agent.table import HALTED, INITIAL, STATES, Row
+
+MAX_NUMBERS = 12
+"""Up to so many step numbers are listed; from there they are counted."""
+NUMBERS_A_LINE = 6
+EVIDENCE_LINES = 8
+"""Of a halt; where it rests on more, the first and the last are shown and the others counted."""
+WIDTH = 46
+"""Of the halt's box, in columns."""
+TEXT_WIDTH = 110
+"""Of the lines that say why a run halted, under its timeline."""
+READINGS_WIDTH = 30
+"""Of the readings beside an edge, in columns."""
+
+
+def path_view(run: Run, title: str = "", lang: Language | None = None) -> View:
+    """The path that ``run`` took. ``title`` names the run; ``lang`` is by default the language in which its model was spoken to."""
+    lang = lang or run.protocol.lang
+    heading = _title(run, one_line(title, 60), lang)
+    ending = _ending(run, lang, WIDTH)
+    readings = Readings(run.wiring.guards, lang)
+    nodes = (Node(START, "start", 0), *_states(run, lang), *_halt(run, ending))
+    edges = (Edge(START, START, INITIAL, "taken", times=1), *_edges(run, readings, lang))
+    text = timeline(run, heading, [line.text for line in _ending(run, lang, TEXT_WIDTH)], lang)
+    return View(Graph("path", heading, _description(heading, edges, ending, run, lang), nodes, edges), text)
+
+
+def _title(run: Run, title: str, lang: Language) -> str:
+    calls = lang.count("{n} model call", "{n} model calls", run.step)
+    if run.reason is None:
+        ending = lang.say("not ended, in {state} at step {step}, {calls}", state=run.state, step=run.step, calls=calls)
+    else:
+        ending = lang.say("Halted({reason}) at step {step}, {calls}", reason=one_line(run.reason, 60), step=run.step, calls=calls)
+    return lang.say("{title}: {ending}", title=title, ending=ending) if title else ending
+
+
+def _states(run: Run, lang: Language) -> Iterator[Node]:
+    for column, state in enumerate(STATES, 1):
+        if state != HALTED:
+            current = run.reason is None and run.state == state
+            mark = (Line(lang.say("not ended")),) if current else ()
+            yield Node(state, "state", column, (Line(state, "name"), *mark), current=current)
+
+
+def _halt(run: Run, ending: Sequence[Line]) -> Iterator[Node]:
+    if run.reason is not None:
+        name = Line(f"Halted({one_line(run.reason, WIDTH)})", "name")
+        yield Node(halted_id([], run.reason), "halted", len(STATES), (name, *ending), run.reason)
+
+
+def _ending(run: Run, lang: Language, width: int) -> list[Line]:
+    """Why the run halted: the message, the evidence, and the guards that tripped as well."""
+    if run.reason is None:
+        return []
+    lines = [Line(text) for text in wrapped(message_of(run, lang), width, 3)]
+    reading = halting_reading(run)
+    lines += [Line(text, "evidence") for text in _evidence(reading.evidence if reading else (), lang, width)]
+    last = run.log[-1]
+    if isinstance(last, Taken) and (also := Readings(run.wiring.guards, lang).also_tripped(last, run.reason)):
+        lines += [Line(text, "evidence") for text in wrapped(lang.say("also tripped: {readings}", readings=", ".join(also)), width, 2)]
+    return lines
+
+
+def _evidence(evidence: Sequence[Evidence], lang: Language, width: int) -> list[str]:
+    """What the halt rests on, an item a line; where there are few, long ones go on in a second line."""
+    rows = 2 if len(evidence) * 2 <= EVIDENCE_LINES else 1
+    items: list[list[str]] = []
+    for each in evidence:
+        step = lang.say("step {step}", step=each.step) + "  "
+        first, *more = wrapped(each.text, width - columns(step), rows) or [""]
+        items.append([step + first, *(" " * columns(step) + text for text in more)])
+    if len(items) > EVIDENCE_LINES:
+        head, tail = items[: EVIDENCE_LINES // 2], items[len(items) - EVIDENCE_LINES // 2 + 1 :]
+        items = [*head, [lang.say("… and {n} more …", n=len(items) - len(head) - len(tail))], *tail]
+    return [text for item in items for text in item]
+
+
+def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
+    """Those between states, and of those into Halted the one that was taken."""
+    taken: dict[str, list[Taken]] = defaultdict(list)
+    for entry in run.log:
+        if isinstance(entry, Taken):
+            taken[entry.edge].append(entry)
+    for row in run.wiring.rows:
+        takes = taken[row.id]
+        if takes:
+            dest = halted_id([], row.reason or "") if row.dest == HALTED else row.dest
+            what = readings.of_guard(takes[-1], row.reason) or words(row.label, lang)
+            judged = [Line(text, "reading") for text in _joined(readings.let_pass(row, run.wiring.rows, takes))]
+            steps = [Line(text, "steps") for text in _numbers([each.step for each in takes], lang)]
+            kind = "halting" if row.dest == HALTED else "taken"
+            yield Edge(row.id, row.source, dest, kind, (*steps, Line(what), *judged), len(takes))
+        elif row.dest not in {HALTED, row.source}:
+            yield Edge(row.id, row.source, row.dest, "untaken", (Line(words(row.label, lang)),))
+
+
+def _numbers(steps: Sequence[int], lang: Language) -> list[str]:
+    """The step numbers, a few a line; more than ``MAX_NUMBERS`` are counted."""
+    if len(steps) > MAX_NUMBERS:
+        return [lang.say("×{n}, steps {first}–{last}", n=len(steps), first=steps[0], last=steps[-1])]
+    a_line = len(steps) if len(steps) <= NUMBERS_A_LINE else (len(steps) + 1) // 2
+    lines = [", ".join(map(str, steps[i : i + a_line])) for i in range(0, len(steps), a_line)]
+    return [line + "," for line in lines[:-1]] + lines[-1:]
+
+
+def _joined(readings: Sequence[str]) -> list[str]:
+    """Readings side by side, as many a line as fit."""
+    lines: list[str] = []
+    for reading in readings:
+        if lines and columns(lines[-1] + BETWEEN + reading) <= READINGS_WIDTH:
+            lines[-1] += BETWEEN + reading
+        else:
+            lines.append(reading)
+    return lines
+
+
+def _description(title: str, edges: Sequence[Edge], ending: Sequence[Line], run: Run, lang: Language) -> str:
+    """The picture in words."""
+    say = lang.say
+
+    def told(edge: Edge) -> str:
+        dest = f"Halted({one_line(run.reason or '', WIDTH)})" if edge.kind == "halting" else edge.dest
+        return say("{source} to {dest} ({what})", source=edge.source, dest=dest, what="; ".join(line.text for line in edge.lines))
+
+    rows = [edge for edge in edges if edge.id != START]
+    taken = [told(edge) for edge in rows if edge.times]
+    untaken = [told(edge) for edge in rows if not edge.times]
+    parts = [title, say("Edges taken, with their step numbers: {edges}", edges=", ".join(taken) or say("none"))]
+    parts += [say("Edges not taken: {edges}", edges=", ".join(untaken))] if untaken else []
+    parts += [" / ".join(line.text for line in ending)] if ending else []
+    return "\n".join(parts)
