@@ -1,0 +1,199 @@
+"""The adapters against aimock, which speaks the servers' real protocols: OpenAI and Anthropic, sync and async, whole and streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fsm_agent.events import Malformed, Message, Reply, ToolRequest, Usage
+from fsm_agent.models.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+from fsm_agent.outcome import answer_of
+from fsm_agent.tools.builtin import add, mul
+from tests.aimock import Aimock, aimock_fixture, aimock_server, started
+from tests.asked import WAYS, Way
+
+__all__ = ["aimock_fixture", "aimock_server"]
+
+TASK = [Message("system", "Be brief."), Message("user", "What is 3 + 4?")]
+
+every_way = pytest.mark.parametrize("way", WAYS, ids=str)
+
+
+@pytest.fixture(scope="module")
+def careless() -> Iterator[Aimock]:
+    """A server whose answers are wrong in ways that aimock does not allow later."""
+    torn = {"id": "call_1", "name": "add", "arguments": '{"a": 3, '}
+    answers: list[dict[str, Any]] = [
+        {"match": {"userMessage": "nothing"}, "response": {"content": ""}},
+        {"match": {"userMessage": "reply is empty"}, "response": {"content": ""}},
+        {"match": {"userMessage": "torn", "hasToolResult": False}, "response": {"toolCalls": [torn]}},
+        {"match": {"toolResultContains": "not a JSON object"}, "response": {"content": "I give up."}},
+    ]
+    with started(answers) as server:
+        yield server
+
+
+def timeless(reply: Reply) -> Reply:
+    assert reply.latency_s is not None
+    assert 0 < reply.latency_s < 30
+    return Reply(reply.text, reply.tool_calls, reply.finish_reason, reply.usage, reply.model)
+
+
+@every_way
+def test_a_tool_call_its_result_and_the_answer(aimock: Aimock, way: Way) -> None:
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 3, "b": 4}}
+    aimock.add(
+        {"match": {"hasToolResult": False}, "response": {"content": "I add.", "toolCalls": [call]}},
+        {"match": {"toolCallId": "call_1", "toolResultContains": "7"}, "response": {"content": "It is 7."}},
+    )
+    run = way.run(way.model(aimock.url), "What is 3 + 4?", [add])
+    assert (run.reason, answer_of(run), run.step) == ("final_answer", "It is 7.", 2)
+    assert run.history[1:] == [
+        Message("user", "What is 3 + 4?"),
+        Message("assistant", "I add.", (ToolRequest("call_1", "add", '{"a":3,"b":4}'),)),
+        Message("tool", "7", (), "add", "call_1"),
+        Message("assistant", "It is 7."),
+    ]
+    first, second = (request["body"] for request in aimock.requests())
+    function = {"name": "add", "description": "Add two integers.", "parameters": dict(add.spec.parameters)}
+    assert first["tools"] == second["tools"] == [{"type": "function", "function": function}]
+    assert [message["role"] for message in first["messages"]] == ["system", "user"]
+    assert second["messages"][2:] == [
+        {
+            "role": "assistant",
+            "content": "I add.",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a":3,"b":4}'}}],
+        },
+        {"role": "tool", "content": "7", "tool_call_id": "call_1"},
+    ]
+
+
+@every_way
+def test_three_parallel_calls_get_three_results_in_their_order(aimock: Aimock, way: Way) -> None:
+    calls = [{"id": f"call_{n}", "name": name, "arguments": {"a": n, "b": 2}} for n, name in enumerate(["add", "mul", "add"])]
+    aimock.add(
+        {"match": {"hasToolResult": False}, "response": {"toolCalls": calls}},
+        {"match": {"toolCallId": "call_2"}, "response": {"content": "2, 2 and 4"}},
+    )
+    run = way.run(way.model(aimock.url), "Three sums", [add, mul])
+    assert answer_of(run) == "2, 2 and 4"
+    assert [message["content"] for message in aimock.requests()[1]["body"]["messages"][-3:]] == ["2", "2", "4"]
+    assert [message["tool_call_id"] for message in aimock.requests()[1]["body"]["messages"][-3:]] == ["call_0", "call_1", "call_2"]
+
+
+@every_way
+def test_a_reply_has_its_usage_finish_reason_and_model(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "Seven.", "model": "some-model-2026", "usage": {"prompt_tokens": 11, "completion_tokens": 3}})
+    assert timeless(way.ask(way.model(aimock.url), TASK)) == Reply("Seven.", (), "stop", Usage(11, 3), "some-model-2026")
+
+
+@every_way
+def test_streamed_text_is_shown_as_it_arrives_and_the_reply_is_complete(aimock: Aimock, way: Way) -> None:
+    text = "It is seven, as three and four make seven. 三加四等于七。"
+    aimock.says({"content": text, "toolCalls": [{"name": "add", "arguments": {"a": 1}}]}, chunkSize=7)
+    shown: list[str] = []
+    reply = way.ask(way.model(aimock.url), TASK, (add.spec,), shown.append)
+    assert reply.text == text
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("add", '{"a":1}')]
+    assert shown == ([text[i : i + 7] for i in range(0, len(text), 7)] if way.streamed else [])
+
+
+@every_way
+def test_a_429_says_how_long_to_wait_and_the_next_ask_succeeds(aimock: Aimock, way: Way) -> None:
+    limit = {"error": {"message": "Slow down.", "type": "rate_limit_error"}, "status": 429, "retryAfter": 7}
+    aimock.add(
+        {"match": {"userMessage": "3", "sequenceIndex": 0}, "response": limit},
+        {"match": {"userMessage": "3", "sequenceIndex": 1}, "response": {"content": "7"}},
+    )
+    with pytest.raises(ModelUnavailable) as caught:
+        way.ask(way.model(aimock.url), TASK)
+    assert (str(caught.value), caught.value.status, caught.value.retry_after_s) == (
+        f"{way.provider}:some-model answered 429: Slow down.",
+        429,
+        7.0,
+    )
+    assert way.ask(way.model(aimock.url), TASK).text == "7"
+
+
+@every_way
+def test_a_500_is_worth_asking_again_and_an_adapter_does_not_do_so_itself(aimock: Aimock, way: Way) -> None:
+    aimock.says({"error": {"message": "Out of order.", "type": "api_error"}, "status": 500})
+    for _ in range(2):
+        with pytest.raises(ModelUnavailable, match=r"some-model answered 500: Out of order\.") as caught:
+            way.ask(way.model(aimock.url), TASK)
+        assert caught.value.retry_after_s is None
+    assert [request["response"]["status"] for request in aimock.requests()] == [500, 500]
+
+
+@every_way
+@pytest.mark.parametrize("status", [400, 401])
+def test_a_refused_request_has_the_words_of_the_server(aimock: Aimock, way: Way, status: int) -> None:
+    aimock.says({"error": {"message": "Not with me.", "type": "invalid_request_error"}, "status": status})
+    with pytest.raises(ModelRefused) as caught:
+        way.ask(way.model(aimock.url), TASK)
+    assert (type(caught.value), caught.value.status) == (ModelRefused, status)
+    assert str(caught.value) == f"{way.provider}:some-model answered {status}: Not with me."
+
+
+@every_way
+def test_a_context_that_is_too_long_is_told_from_other_refusals(aimock: Aimock, way: Way) -> None:
+    aimock.says(
+        {"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum", "type": "invalid_request_error"}, "status": 400}
+    )
+    with pytest.raises(ContextOverflow) as caught:
+        way.ask(way.model(aimock.url), TASK)
+    assert caught.value.status == 400
+
+
+@every_way
+def test_a_reply_that_was_cut_off_says_length(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "It is", "finishReason": "length"})
+    reply = way.ask(way.model(aimock.url), TASK)
+    assert (reply.text, reply.finish_reason) == ("It is", "length")
+
+
+@every_way
+def test_an_empty_reply_is_empty(careless: Aimock, way: Way) -> None:
+    run = way.run(way.model(careless.url), "nothing", [])
+    assert (run.reason, run.step) == ("consecutive_errors", 2)
+    assert run.decisions[0] == Malformed("The reply is empty. Call a tool, or answer in plain text.", "empty")
+
+
+@every_way
+def test_a_refusal_of_the_model_is_a_reply(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "I cannot help with that.", "finishReason": "refusal"})
+    reply = way.ask(way.model(aimock.url), TASK)
+    assert (reply.text, reply.finish_reason) == ("I cannot help with that.", "refusal")
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.provider == "openai"], ids=str)
+def test_malformed_arguments_arrive_as_they_came_and_are_sent_back_as_an_object(careless: Aimock, way: Way) -> None:
+    run = way.run(way.model(careless.url), "torn", [add])
+    assert run.history[2] == Message("assistant", "", (ToolRequest("call_1", "add", '{"a": 3, '),))
+    assert isinstance(run.decisions[0], Malformed)
+    assert answer_of(run) == "I give up."
+    assert careless.requests()[-1]["body"]["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"INVALID_JSON":"{\\"a\\": 3, "}'
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.streamed], ids=str)
+def test_a_stream_that_breaks_off_is_worth_asking_again(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "It is seven, I think, or eight"}, chunkSize=5, truncateAfterChunks=4)
+    with pytest.raises(ModelUnavailable, match=r"the connection .* was lost|no connection|broke off"):
+        way.ask(way.model(aimock.url), TASK)
+
+
+@every_way
+def test_a_connection_that_breaks_before_an_answer_is_worth_asking_again(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "7"}, chaos={"disconnectRate": 1})
+    with pytest.raises(ModelUnavailable, match=r"no connection to http://127.0.0.1:\d+(/v1)?, or it was lost"):
+        way.ask(way.model(aimock.url), TASK)
+
+
+@every_way
+def test_an_answer_that_is_no_json_is_not_worth_asking_again(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "7"}, chaos={"malformedRate": 1})
+    with pytest.raises(ModelError, match="something that is no reply of its protocol; is http://127") as caught:
+        way.ask(way.model(aimock.url), TASK)
+    assert type(caught.value) is ModelError
