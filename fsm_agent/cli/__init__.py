@@ -14,6 +14,7 @@ from fsm_agent.cli.import_ import import_
 from fsm_agent.cli.replay import replay
 from fsm_agent.cli.run import run
 from fsm_agent.cli.scenarios import scenarios
+from fsm_agent.cli.step import step
 from fsm_agent.cli.table import table
 from fsm_agent.cli.verify import verify
 
@@ -30,7 +31,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, draw, replay, verify, table, import_, audit, explain):
+for command in (scenarios, run, draw, replay, verify, table, import_, audit, explain, step):
     cli.add_command(command)
 
 
