@@ -12,7 +12,7 @@ from fsm_agent.guards import classic
 from fsm_agent.machine import Run
 from fsm_agent.models.base import ChatModel
 from fsm_agent.models.named import model_from
-from fsm_agent.protocols import FunctionCallingProtocol
+from fsm_agent.protocols import FunctionCallingProtocol, Protocol
 from fsm_agent.tools import Tool, observe
 
 KEY = "sk-test-0123456789abcdef"
@@ -49,15 +49,17 @@ class Way:
         async with model:
             return await model.aask(messages, tools, on_text=show if self.streamed else None)
 
-    def run(self, model: ChatModel, task: str, tools: Sequence[Tool]) -> Run:
-        """A whole run with this model."""
+    def run(self, model: ChatModel, task: str, tools: Sequence[Tool], protocol: Protocol | None = None) -> Run:
+        """A whole run with this model; the server is told of the tools where the protocol leaves that to it."""
         named = {tool.name: tool for tool in tools}
-        run = Run(task, protocol=FunctionCallingProtocol(), guards=classic(), tools=tuple(tool.spec for tool in tools))
+        form = protocol or FunctionCallingProtocol()
+        sends_tools = isinstance(form, FunctionCallingProtocol)
+        run = Run(task, protocol=form, guards=classic(), tools=tuple(tool.spec for tool in tools))
         while (effect := run.effect) is not None:
             if isinstance(effect, CallTools):
                 run.feed(ToolsReturned(tuple(observe(named, call) for call in effect.calls)))
             else:
-                run.feed(ModelReplied(self.ask(model, effect.messages, effect.tools)))
+                run.feed(ModelReplied(self.ask(model, effect.messages, effect.tools if sends_tools else ())))
         return run
 
 

@@ -10,6 +10,7 @@ import pytest
 from fsm_agent.events import Malformed, Message, Reply, ToolRequest, Usage
 from fsm_agent.models.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from fsm_agent.outcome import answer_of
+from fsm_agent.protocols import JsonTextProtocol, LineProtocol, Protocol, ReactProtocol
 from fsm_agent.tools.builtin import add, mul
 from tests.aimock import Aimock, aimock_fixture, aimock_server, started
 from tests.asked import WAYS, Way
@@ -67,6 +68,32 @@ def test_a_tool_call_its_result_and_the_answer(aimock: Aimock, way: Way) -> None
             "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a":3,"b":4}'}}],
         },
         {"role": "tool", "content": "7", "tool_call_id": "call_1"},
+    ]
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("protocol", "call", "answer"),
+    [
+        (ReactProtocol(), 'Thought: I add.\nAction: add\nAction Input: {"a": 3, "b": 4}', "Final Answer: It is 7."),
+        (JsonTextProtocol(), '{"tool": "add", "arguments": {"a": 3, "b": 4}}', '{"answer": "It is 7."}'),
+        (LineProtocol(), "TOOL add a=3,b=4", "FINAL It is 7."),
+    ],
+    ids=["react", "json_text", "line"],
+)
+def test_a_text_protocol_needs_no_tools_of_the_server(aimock: Aimock, way: Way, protocol: Protocol, call: str, answer: str) -> None:
+    aimock.add(
+        {"match": {"userMessage": "What is 3 + 4?"}, "response": {"content": call}},
+        {"match": {"userMessage": "Observation: 7"}, "response": {"content": answer}},
+    )
+    run = way.run(way.model(aimock.url), "What is 3 + 4?", [add], protocol)
+    assert (run.reason, answer_of(run), run.step) == ("final_answer", "It is 7.", 2)
+    body = aimock.requests()[1]["body"]
+    assert "tools" not in body
+    assert [(message["role"], message["content"]) for message in body["messages"][1:]] == [
+        ("user", "What is 3 + 4?"),
+        ("assistant", call),
+        ("user", "Observation: 7"),
     ]
 
 
