@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple, assert_never, get_args
 
 import attrs
@@ -69,7 +70,7 @@ class Entry:
 
 
 def entry_of(recording: Recording, file: str, key: str, judge: Judge) -> Entry:
-    """The recording, fed through a machine without guards and judged by those of ``judge``. ``key`` is its ``key_of``.
+    """The recording, fed through a machine without guards and judged by those of ``judge``, which can be hashed. ``key`` is its ``key_of``.
 
     Raises ``ValueError`` for what cannot be kept, ``UnexpectedEvent`` for events that no run can have.
     """
@@ -103,6 +104,7 @@ def verdict_of(recording: Recording) -> Verdict:
     return recording.outcome, score, recording.ending
 
 
+@lru_cache(maxsize=256)
 def _guard_row(guard: Guard) -> GuardRow:
     return guard.reason, type(guard).__name__, json.dumps(guard.as_limits())
 
