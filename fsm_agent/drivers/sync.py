@@ -10,11 +10,11 @@ import attrs
 
 from fsm_agent.drivers.calls import make_calls
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, Reply, ToolsReturned
+from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, ToolsReturned, ToolSpec
 from fsm_agent.guards import Deadline, Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
-from fsm_agent.models.reply import as_reply
+from fsm_agent.models.base import AnyModel, ask
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.text import well_formed
@@ -22,9 +22,6 @@ from fsm_agent.tools import Tool
 from fsm_agent.tools.base import described
 from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
-
-Model = Callable[[Sequence[Message]], "str | Reply"]
-"""A model: from the history to a reply."""
 
 Hook = Callable[[Run], None]
 """Called after every event that the run took."""
@@ -50,7 +47,7 @@ class Result:
 def run(
     task: str,
     *,
-    model: Model,
+    model: AnyModel,
     tools: Iterable[Tool] = (),
     guards: Sequence[Guard] | None = None,
     protocol: str | Protocol = "line",
@@ -81,7 +78,7 @@ def run(
 
 def drive(
     machine: Run,
-    model: Model,
+    model: AnyModel,
     tools: Mapping[str, Tool],
     interrupts: Interrupts,
     hooks: Sequence[Hook],
@@ -96,10 +93,10 @@ def drive(
     while (effect := machine.effect) is not None:
         event: Event
         match effect:
-            case AskModel(messages=messages):
+            case AskModel(messages=messages, tools=told):
                 try:
                     with interrupts.allowed():
-                        event = _ask(model, messages)
+                        event = _ask(model, messages, told if machine.protocol.sends_tools else ())
                 except KeyboardInterrupt as error:
                     interrupts.open = False
                     cancelled, event = error, Cancelled(at=time.time())
@@ -114,9 +111,9 @@ def drive(
         raise cancelled
 
 
-def _ask(model: Model, messages: Sequence[Message]) -> ModelReplied | ModelFailed:
+def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ModelReplied | ModelFailed:
     try:
-        reply = as_reply(model(messages))
+        reply = ask(model, messages, tools)
     except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
         return ModelFailed(type(error).__name__, described(error), time.time())
     return ModelReplied(reply, time.time())

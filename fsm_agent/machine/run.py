@@ -82,7 +82,7 @@ class Run:
         ``at``: when it begins, in seconds since 1970 UTC. ``stock``: see ``wiring``. Raises ``ValueError`` as ``rows_for`` does.
         """
         self.wiring = wire(guards, stock=stock)
-        self.protocol: Protocol = LineProtocol(lang) if protocol is None else protocol
+        self.protocol: Protocol = (LineProtocol(lang) if protocol is None else protocol).for_tools(tools)
         self.task = task
         self.tools = tools
         self.at = at
@@ -163,7 +163,7 @@ class Run:
         self.decision = decision
         self.decisions.append(decision)
         self._fold(decision)
-        self.history.append(Message("assistant", reply.text, reply.tool_calls))
+        self.history.append(Message("assistant", self.protocol.kept(reply), reply.tool_calls))
         self._judge(PARSING)
         self._fire(self.wiring.parsed)
         if self.state == EXECUTING:

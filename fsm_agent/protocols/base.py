@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 
@@ -18,8 +18,19 @@ class Protocol(ABC):
     name: ClassVar[str]
     """Its name in records."""
 
+    sends_tools: ClassVar[bool] = False
+    """Whether the tools are told to the model's server, and not only in the prompt."""
+
     lang: Language = ENGLISH
     """In which the model is spoken to."""
+
+    def for_tools(self, tools: tuple[ToolSpec, ...]) -> Self:  # noqa: ARG002  # most forms are the same for all tools
+        """The protocol for a run with these tools."""
+        return self
+
+    def kept(self, reply: Reply) -> str:
+        """The reply's text as it goes into the history."""
+        return reply.text
 
     @abstractmethod
     def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:

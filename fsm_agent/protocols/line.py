@@ -14,6 +14,7 @@ import msgspec
 
 from fsm_agent.events import Decision, Final, Malformed, Reply, ToolCall, ToolCalls, ToolSpec
 from fsm_agent.protocols.base import Protocol
+from fsm_agent.protocols.tool_list import parameters_of
 
 _NAME = re.compile(r'[^\s=,"]+')
 _PAIR = re.compile(r'\s*(?P<key>[^\s=,"]+)\s*=\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<plain>[^",][^,]*)?)\s*(?P<end>,|$)', re.DOTALL)
@@ -113,5 +114,4 @@ def _utf16(char: str) -> list[int]:
 
 
 def _heading(tool: ToolSpec) -> str:
-    properties = tool.parameters.get("properties", {})
-    return f"{tool.name}({', '.join(properties)})"
+    return f"{tool.name}({', '.join(parameters_of(tool))})"
