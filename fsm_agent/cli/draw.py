@@ -1,10 +1,10 @@
-"""``fsm-agent draw``: the machine, or the path that a run took through it."""
+"""``fsm-agent draw``: the machine, the path of a run, the heat map of many, or two of either side by side."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,6 +12,7 @@ from fsm_agent.cli.common import Fault, faults, lang_option
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
+    from fsm_agent.cli.draw_runs import Chosen
     from fsm_agent.diagrams import View
     from fsm_agent.machine import Run
 
@@ -27,13 +28,22 @@ FORMATS = {
 }
 NAMES = sorted(set(FORMATS.values()))
 TEXTUAL = {"dot", "mermaid", "text"}
+VIEWS = ("path", "machine", "heat", "diff")
 
 
 @click.command()
-@click.argument("source", default="machine")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--view", type=click.Choice(VIEWS), help="What to draw of SOURCE. [default: the path of one run, the heat map of many]")
+@click.option("--run", "wanted", metavar="ID", help="The run, where SOURCE holds several: its id, or source:id.")
+@click.option("--where", multiple=True, metavar="CONDITION", help="Only these runs, as in outcome=failure,steps>=10; repeatable.")
+@click.option("--against", metavar="OTHER", help="What to compare with: a condition, another file, or with --run the id of another run.")
 @click.option(
-    "--view", type=click.Choice(["path", "machine"]), help="What to draw of SOURCE. [default: its path; of `machine`, the whole table]"
+    "--guards",
+    "preset",
+    type=click.Choice(["production", "classic", "none"]),
+    help="The guards. [default: a run's own; of recordings, none]",
 )
+@click.option("--limits", default="", metavar="LIMITS", help="Other limits for them, as in max_errors=3,max_steps=30.")
 @click.option(
     "-o",
     "--output",
@@ -41,26 +51,61 @@ TEXTUAL = {"dot", "mermaid", "text"}
     help="The file to write; its ending names the format. [default: stdout]",
 )
 @click.option("--format", "form", type=click.Choice(NAMES), help="The format. [default: by the file's ending; text on stdout]")
+@click.option("--recording-format", metavar="FORMAT", help="The format of a recording. [default: detected]")
+@click.option(
+    "--error-pattern",
+    metavar="REGEX",
+    help="In a recording, a tool result in which this is found is an error. [default: the format's own rule]",
+)
 @lang_option
-def draw(source: str, view: str | None, output: Path | None, form: str | None, lang: Language) -> None:
-    """Draw the path that a run took, or the machine.
+def draw(
+    sources: tuple[str, ...],
+    view: Literal["path", "machine", "heat", "diff"] | None,
+    output: Path | None,
+    form: str | None,
+    lang: Language,
+    **chosen: Any,
+) -> None:
+    """Draw the machine, the path of a run, the heat map of many runs, or what tells two runs or two groups of runs apart.
 
-    SOURCE is `machine` (the whole transition table), a scenario (its name or TOML file) or a trace file. With --view machine, the
-    machine with the guards of that run. The format `text` is a timeline for terminals and screen readers.
-    """
-    from fsm_agent.cli.sources import run_from
-    from fsm_agent.diagrams import machine_view, path_view
+    SOURCE is `machine` (the whole transition table, the default), a scenario (its name or TOML file), a trace file, a ledger, or a file of
+    recordings. With --view machine, the machine with the guards of that run. The format `text` is for terminals and screen readers.
+
+    \b
+    fsm-agent draw runs.db --run 9/2 -o path.svg
+    fsm-agent draw runs.db --where outcome=failure -o heat.svg
+    fsm-agent draw runs.db --where outcome=success --against outcome=failure -o diff.svg
+    fsm-agent draw runs.db --run 9/1 --against 9/2
+    """  # noqa: D301  # click keeps the lines of a paragraph after a backspace
+    from fsm_agent.cli.draw_runs import Chosen
 
     with faults():
         form = format_of(output, form)
-        if source == "machine":
-            if view == "path":
-                raise Fault("the machine has no path; name a scenario or a trace")
-            picture = machine_view()
-        else:
-            run, title = run_from(source, lang=lang)
-            picture = machine_view(run.wiring.guards) if view == "machine" else path_view(run, title)
-        write(picture, output, form)
+        write(_picture(Chosen(sources or ("machine",), lang=lang, **chosen), view), output, form)
+
+
+def _picture(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | None) -> View:
+    """The drawing that is asked for. Raises ``Fault``, ``ValueError`` or ``OSError`` in one line."""
+    from fsm_agent.cli import draw_runs
+    from fsm_agent.diagrams import machine_view, path_view
+
+    if chosen.sources == ("machine",):
+        if view in {None, "machine"}:
+            return machine_view(chosen.own_guards, chosen.lang)
+        raise Fault(
+            "the machine has no path; name a scenario or a trace"
+            if view == "path"
+            else "the machine has no runs; name a ledger, or files of recordings"
+        )
+    match view or draw_runs.usual_view(chosen):
+        case "path":
+            return path_view(*chosen.run())
+        case "machine":
+            return machine_view(chosen.run()[0].wiring.guards if chosen.is_one_run else chosen.guards, chosen.lang)
+        case "heat":
+            return draw_runs.heat(chosen)
+        case "diff":
+            return draw_runs.diff(chosen)
 
 
 def draw_run(run: Run, title: str, output: Path, form: str | None) -> None:

@@ -1,16 +1,23 @@
-"""What a command can be pointed at: a scenario, by name or file, or a trace file."""
+"""What a command can be pointed at: a scenario, by name or file, a trace file, a ledger, or a file of recordings."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
 from fsm_agent.scenarios import Scenario, built_in, load
+
+if TYPE_CHECKING:
+    from fsm_agent.traces.recordings import Recording
+
+Kind = Literal["scenario", "trace", "ledger", "recordings"]
 
 
 def scenario_from(source: str) -> Scenario:
@@ -18,15 +25,85 @@ def scenario_from(source: str) -> Scenario:
     return load(source) if _is_path(source) or source.endswith(".toml") else built_in(source)
 
 
-def run_from(source: str, guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> tuple[Run, str]:
-    """A run and its title: a scenario is played, a trace is replayed. Raises ``ValueError`` or ``OSError``."""
-    if not source.endswith(".toml") and (_is_path(source) or source.endswith(".jsonl")):
-        from fsm_agent.traces import load as load_trace
+def kind_of(source: str, form: str | None = None) -> Kind:
+    """What ``source`` is; ``form`` is the format of a recording, where the user names it. Raises ``ValueError`` or ``OSError``."""
+    from fsm_agent.audit.sources import is_ledger
+    from fsm_agent.traces.recordings import detect
 
+    path = Path(source)
+    if source.endswith(".toml") or not (_is_path(source) or path.suffix):
+        return "scenario"
+    if is_ledger(path):
+        return "ledger"
+    return "trace" if (form or detect(path)) == "trace" else "recordings"
+
+
+def run_from(
+    source: str,
+    wanted: str | None = None,
+    guards: Sequence[Guard] | None = None,
+    lang: Language = ENGLISH,
+    *,
+    form: str | None = None,
+    error_pattern: str | None = None,
+) -> tuple[Run, str]:
+    """A run and its title: a scenario is played, anything else is replayed. ``wanted``: which run of a ledger or of recordings.
+
+    ``guards`` replaces a run's own, of which a recording has none. Raises ``ValueError`` or ``OSError``.
+    """
+    from fsm_agent.audit.case import case_of_trace
+    from fsm_agent.traces import Trace
+    from fsm_agent.traces import load as load_trace
+    from fsm_agent.traces.record import header_of
+    from fsm_agent.traces.replay import replay
+
+    kind = kind_of(source, form)
+    if kind in {"ledger", "recordings"}:
+        path = Path(source)
+        recording = run_of_ledger(path, wanted) if kind == "ledger" else run_of_file(path, wanted, form, error_pattern)
+        return replay(recording, guards or (), lang), f"{path.stem} {recording.id}"
+    if wanted is not None:
+        raise ValueError(f"{source} is one run; leave --run out")
+    if kind == "trace":
         trace = load_trace(source)
-        return trace.replay(guards), trace.header.title or Path(source).stem
+        title = trace.header.title or Path(source).stem
+        return (trace.replay() if guards is None else case_of_trace(trace, title, guards).play(guards)), title
     scenario = scenario_from(source)
-    return play(scenario, lang), title_of(scenario)
+    run, title = play(scenario, lang), title_of(scenario)
+    return (run if guards is None else case_of_trace(Trace(header_of(run, title), run.log), title, guards).play(guards)), title
+
+
+def run_of_ledger(path: Path, wanted: str | None) -> Recording:
+    """The run of this id, ``source:id`` or key. Raises ``LedgerError``."""
+    from fsm_agent.traces.ledger import Ledger, LedgerError
+
+    with Ledger.open(path) as ledger:
+        if wanted is None:
+            raise LedgerError(f"{path} holds {len(ledger)} runs; name one with --run")
+        return ledger.recording(ledger.find(wanted))
+
+
+def run_of_file(path: Path, wanted: str | None, form: str | None = None, error_pattern: str | None = None) -> Recording:
+    """The run of this id or ``source:id``; None: the only one. Raises ``RecordingError``."""
+    from fsm_agent.traces.recordings import Damaged, RecordingError, read
+
+    if wanted is None:
+        only = only_run(path, form, error_pattern)
+        if only is None:
+            raise RecordingError(f"{path} does not hold one run alone; name one with --run (`fsm-agent replay {path} --json` lists them)")
+        return only
+    for found in read(path, form, error_pattern):
+        if not isinstance(found, Damaged) and wanted in {found.id, f"{found.source}:{found.id}"}:
+            return found
+    raise RecordingError(f"{path} holds no run {wanted!r}; `fsm-agent replay {path} --json` lists them")
+
+
+def only_run(path: Path, form: str | None = None, error_pattern: str | None = None) -> Recording | None:
+    """The one run that the file holds; None: it holds none, several, or a damaged one. Raises ``RecordingError``."""
+    from fsm_agent.traces.recordings import Damaged, read
+
+    found = list(islice(read(path, form, error_pattern), 2))
+    return found[0] if len(found) == 1 and not isinstance(found[0], Damaged) else None
 
 
 def play(scenario: Scenario, lang: Language = ENGLISH) -> Run:

@@ -34,7 +34,7 @@ def fill(drawing: Drawing, graph: Graph) -> None:
         labeljust="l",
         fontsize="15",
         fontcolor=palette.INK,
-        label=_html([Line(graph.title, "name")], palette.INK, pad=8),
+        label=_html(_heading(graph), palette.INK, pad=8),
     )
     drawing.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="14", penwidth="1.4", margin="0.16,0.08")
     drawing.attr("edge", fontname=FONT, fontsize="12", arrowsize="0.8")
@@ -42,6 +42,12 @@ def fill(drawing: Drawing, graph: Graph) -> None:
         drawing.node(node.id, **_node(node))
     for edge in sorted(graph.edges, key=lambda edge: _place(edge, graph)):
         drawing.edge(edge.source, edge.dest, **_edge(edge, graph))
+
+
+def _heading(graph: Graph) -> list[Line]:
+    if not graph.notes:
+        return [Line(graph.title, "name")]
+    return [Line(graph.title, "title"), *(Line(note, "evidence") for note in graph.notes)]
 
 
 def _node(node: Node) -> dict[str, str]:
@@ -77,9 +83,15 @@ def _edge(edge: Edge, graph: Graph) -> dict[str, str]:
             ink, attributes = palette.of_halt(dest.reason)[0], attributes | {"penwidth": "2.8"}
         case "untaken":
             ink, attributes = palette.QUIET, attributes | {"penwidth": "1", "style": "dashed"}
+        case "more":
+            ink, attributes = palette.FIRST, attributes | {"penwidth": "2.8"}
+        case "less":
+            ink, attributes = palette.SECOND, attributes | {"penwidth": "2.8", "style": "dashed"}
+    if edge.width is not None:
+        attributes |= {"penwidth": f"{edge.width:.4g}", "arrowsize": f"{max(0.5, 0.85 - edge.width / 25):.3g}"}
     attributes["color"] = ink
     if edge.lines:
-        attributes["label"] = _html(edge.lines, ink, pad=6)
+        attributes["label"] = _html(edge.lines, ink, pad=6 + int(edge.width or 0) // 2)
     if span == 1 and (dest.kind == "state" or edge.kind == "halting"):
         attributes["weight"] = "100"
     elif span > 1:
@@ -120,6 +132,8 @@ def _html(lines: Iterable[Line], ink: str, pad: int = 0) -> str:
 def _cell(line: Line, ink: str) -> str:
     text = escape(line.text).replace("\\", "&#92;")
     match line.tone:
+        case "title":
+            return f'<TD ALIGN="LEFT"><B><FONT COLOR="{ink}">{text}</FONT></B></TD>'
         case "name" | "steps":
             return f'<TD><B><FONT COLOR="{ink}">{text}</FONT></B></TD>'
         case "label":

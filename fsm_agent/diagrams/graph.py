@@ -9,8 +9,9 @@ from typing import Literal
 
 import attrs
 
-Tone = Literal["name", "steps", "label", "reading", "evidence"]
-"""What a line of text is: a state's or halt's name; step numbers; an edge in words; what a guard read; what a halt rests on."""
+Tone = Literal["name", "steps", "label", "reading", "evidence", "title"]
+"""What a line of text is: a state's or halt's name; step numbers; an edge in words; what a guard read; what a halt rests on; a title
+with notes under it."""
 
 
 @attrs.frozen
@@ -46,24 +47,29 @@ class Edge:
     source: str
     """A node's id."""
     dest: str
-    kind: Literal["row", "taken", "halting", "untaken"]
-    """``row``: of the table, apart from any run. Of a path: taken; taken, and the run's last; not taken."""
+    kind: Literal["row", "taken", "halting", "untaken", "more", "less"]
+    """``row``: of the table, apart from any run. Of a path: taken; taken, and the run's last; not taken. Of a comparison: taken more, or
+    less, by the first than by the second."""
     lines: tuple[Line, ...] = ()
     times: int = 0
     """How often it was taken."""
+    width: float | None = None
+    """Of the line, in points; None: what its kind has."""
 
 
 @attrs.frozen
 class Graph:
     """A drawing."""
 
-    name: Literal["machine", "path"]
+    name: Literal["machine", "path", "heat", "diff"]
     title: str
     """One line that can stand alone."""
     description: str
     """The drawing in words, for those who do not see it."""
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    notes: tuple[str, ...] = ()
+    """How to read it: lines under the title."""
 
     def node(self, node_id: str) -> Node:
         """The node with this id."""

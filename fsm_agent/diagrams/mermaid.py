@@ -18,6 +18,8 @@ def mermaid(graph: Graph) -> str:
     """Mermaid text, with a title for people and, for screen readers, a title and a description."""
     lines = ["---", f"title: {_yaml(graph.title)}", "---", "flowchart LR"]
     lines += [f"  accTitle: {_code(graph.title)}", f"  accDescr: {_code(' / '.join(graph.description.split(chr(10))))}"]
+    if graph.notes:
+        lines.append(f'  notes["{"<br/>".join(map(_code, graph.notes))}"]:::notes')
     lines += [f"  {_node(node)}" for node in graph.nodes]
     lines += [f"  {_edge(edge)}" for edge in graph.edges]
     lines += [f"  linkStyle {i} {style}" for i, edge in enumerate(graph.edges) if (style := _link(edge, graph))]
@@ -27,6 +29,7 @@ def mermaid(graph: Graph) -> str:
         f"  classDef answer fill:{palette.ANSWER_FILL},stroke:{palette.ANSWER},color:{palette.INK}",
         f"  classDef stop fill:{palette.STOP_FILL},stroke:{palette.STOP},color:{palette.INK}",
         f"  classDef current stroke-width:3px",
+        *(["  classDef notes fill:none,stroke:none,text-align:left"] if graph.notes else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -42,17 +45,17 @@ def _node(node: Node) -> str:
 
 
 def _edge(edge: Edge) -> str:
-    arrow = {"row": "-->", "taken": "==>", "halting": "==>", "untaken": "-.->"}[edge.kind]
+    arrow = {"row": "-->", "taken": "==>", "halting": "==>", "untaken": "-.->", "more": "==>", "less": "-.->"}[edge.kind]
     label = f'|"{_label(edge.lines)}"|' if edge.lines else ""
     return f"{edge.source} {arrow}{label} {edge.dest}"
 
 
 def _link(edge: Edge, graph: Graph) -> str:
     """What the arrow alone does not say: colours, and text that is quieter."""
-    if edge.kind == "halting":
-        colour = palette.of_halt(graph.node(edge.dest).reason)[0]
-        return f"stroke:{colour},color:{colour}"
-    return f"stroke:{palette.QUIET},color:{palette.QUIET}" if edge.kind == "untaken" else ""
+    halt = palette.of_halt(graph.node(edge.dest).reason)[0]
+    colour = {"halting": halt, "untaken": palette.QUIET, "more": palette.FIRST, "less": palette.SECOND}.get(edge.kind)
+    styles = [f"stroke:{colour}", f"color:{colour}"] if colour else []
+    return ",".join([*styles, f"stroke-width:{edge.width:.4g}px"] if edge.width is not None else styles)
 
 
 def _label(lines: tuple[Line, ...]) -> str:

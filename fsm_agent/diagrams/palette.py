@@ -21,10 +21,15 @@ ANSWER = "#00507a"
 ANSWER_FILL = "#e2f1fa"
 """A halt with an answer."""
 
+FIRST = "#6b2d8f"
+SECOND = "#00666a"
+"""Of two that are compared: what the first has more of, and what the second has."""
+
 TEXT_ON = (
     *((text, ground) for text in (INK, QUIET) for ground in (GROUND, STATE, STOP_FILL, ANSWER_FILL)),
     *((STOP, ground) for ground in (GROUND, STOP_FILL)),
     *((ANSWER, ground) for ground in (GROUND, ANSWER_FILL)),
+    *((text, GROUND) for text in (FIRST, SECOND)),
 )
 """Every pair of a text's colour and the colour that it stands on."""
 
