@@ -131,7 +131,7 @@ def test_another_rule_for_errors_makes_other_runs_and_that_is_told() -> None:
     assert lines_of(result)[1:] == [
         ["a.jsonl", "openai", "2", "1", "1", "0"],
         ["runs.db holds 3 runs"],
-        ["1 of the new runs are there with other content too (same file, same id: they were read by another rule for errors, or the file was changed); both are kept"],
+        ["new runs that are there with other content too (read by another rule for errors, or the file was changed): 1"],
     ]  # fmt: skip
     assert rows(Path("runs.db"), "SELECT run_id, errors FROM runs") == [("run-1", 0), ("run-2", 0), ("run-1", 1)]
 
@@ -143,8 +143,8 @@ def test_another_outcome_is_the_new_one_and_that_is_told() -> None:
     result = call("a.jsonl", "--ledger", "runs.db")
     assert lines_of(result)[1:] == [
         ["a.jsonl", "openai", "1", "0", "1", "0"],
-        ["runs.db holds 1 runs"],
-        ["1 of the runs already there had another outcome, score or ending; it is the new one now"],
+        ["runs.db holds 1 run"],
+        ["runs that were there and have another outcome, score or ending now: 1"],
     ]
     assert rows(Path("runs.db"), "SELECT outcome FROM runs") == [("success",)]
 
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_imported(name: st
     assert result.exit_code == 2
     assert [line for line in result.stderr.splitlines() if line.startswith("Error: ")] == [result.stderr.splitlines()[-1]]
     assert result.stderr.splitlines()[-1].startswith(f"Error: {complaint}")
-    assert lines_of(result)[2:] == [["good.jsonl", "openai", "1", "1", "0", "0"], lines_of(result)[3], ["runs.db holds 1 runs"]]
+    assert lines_of(result)[2:] == [["good.jsonl", "openai", "1", "1", "0", "0"], lines_of(result)[3], ["runs.db holds 1 run"]]
     assert ids() == ["run-1"]
 
 
@@ -245,7 +245,7 @@ def test_a_file_name_that_is_no_text_is_no_matter() -> None:
     write(name, chat(1))
     result = call(name, "--ledger", os.fsdecode(b"\xff.db"))
     assert result.exit_code == 0
-    assert lines_of(result)[-1] == ["\\udcff.db holds 1 runs"]
+    assert lines_of(result)[-1] == ["\\udcff.db holds 1 run"]
 
 
 # --- bad ledgers -------------------------------------------------------------------------------------------------

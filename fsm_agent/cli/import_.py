@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from fsm_agent.cli.common import WRONG_USE, faults, json_option, print_json, print_table, with_progress
+from fsm_agent.cli.common import WRONG_USE, faults, json_option, lang_option, print_json, print_table, with_progress
+from fsm_agent.language import Language
 from fsm_agent.text import printable, well_formed
 
 if TYPE_CHECKING:
@@ -59,10 +60,18 @@ class FileReport:
 )
 @click.option("--format", "form", help="The format of the files. [default: detected, file by file]")
 @click.option("--error-pattern", metavar="REGEX", help="A tool result in which this is found is an error. [default: the format's own rule]")
+@lang_option
 @json_option
 @click.pass_context
 def import_(
-    context: click.Context, files: tuple[Path, ...], book: Path, form: str | None, error_pattern: str | None, *, as_json: bool
+    context: click.Context,
+    files: tuple[Path, ...],
+    book: Path,
+    form: str | None,
+    error_pattern: str | None,
+    lang: Language,
+    *,
+    as_json: bool,
 ) -> None:
     """Bring the recorded runs in FILES into a ledger, which can then be audited.
 
@@ -76,7 +85,7 @@ def import_(
     if as_json:
         print_json(_as_json(book, reports, held))
     else:
-        _print(book, reports, held)
+        _print(book, reports, held, lang)
     for report in reports:
         for damaged in report.tally.damaged:
             click.echo(printable(f"damaged: {report.file}, {damaged.place}: {damaged.problem}"), err=True)
@@ -175,17 +184,21 @@ def _as_json(book: Path, reports: Sequence[FileReport], held: int | None) -> dic
     return {"ledger": well_formed(str(book)), "runs_in_ledger": held, **_totals(reports), "files": files}
 
 
-def _print(book: Path, reports: Sequence[FileReport], held: int | None) -> None:
-    totals = _totals(reports)
+def _print(book: Path, reports: Sequence[FileReport], held: int | None, lang: Language) -> None:
+    say, totals = lang.say, _totals(reports)
     lines = [(report.file, report.format, report.counts) for report in reports]
     if len(reports) > 1:
-        lines.append(("all files", "", totals))
-    columns = ("runs", "new", "already_there", "damaged")
+        lines.append((say("all files"), "", totals))
+    columns = {"runs": say("runs"), "new": say("new"), "already_there": say("already there"), "damaged": say("damaged")}
     rows = [(file, form, *(counts[column] for column in columns)) for file, form, counts in lines]
-    print_table("", ["file", "format", *(column.replace("_", " ") for column in columns)], rows)
-    click.echo(printable(f"{book} was not made: there is no run for it" if held is None else f"{book} holds {held} runs"))
-    if totals["updated"]:
-        click.echo(f"{totals['updated']} of the runs already there had another outcome, score or ending; it is the new one now")
-    if totals["changed"]:
-        why = "they were read by another rule for errors, or the file was changed"
-        click.echo(f"{totals['changed']} of the new runs are there with other content too (same file, same id: {why}); both are kept")
+    print_table("", [say("file"), say("format"), *columns.values()], rows)
+    if held is None:
+        click.echo(printable(say("{ledger} was not made: there is no run for it", ledger=book)))
+    else:
+        click.echo(printable(lang.count("{ledger} holds {n} run", "{ledger} holds {n} runs", held, ledger=book)))
+    if updated := totals["updated"]:
+        click.echo(say("runs that were there and have another outcome, score or ending now: {n}", n=updated))
+    if changed := totals["changed"]:
+        click.echo(
+            say("new runs that are there with other content too (read by another rule for errors, or the file was changed): {n}", n=changed)
+        )

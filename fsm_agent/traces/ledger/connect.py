@@ -23,7 +23,7 @@ def for_reading(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise LedgerError(f"there is no ledger {path}; make it with: fsm-agent import FILES --ledger {path}")
     _look(path)
-    return _opened(path, "rw", _check_for_reading)
+    return _opened(path, _check_for_reading)
 
 
 def for_writing(path: Path) -> sqlite3.Connection:
@@ -32,7 +32,7 @@ def for_writing(path: Path) -> sqlite3.Connection:
         raise LedgerError(f"{path}: there is no folder {path.parent}; make it, or give another one")
     if path.exists():
         _look(path)
-    return _opened(path, "rwc", _prepare_for_writing)
+    return _opened(path, _prepare_for_writing)
 
 
 def _look(path: Path) -> None:
@@ -48,9 +48,9 @@ def _look(path: Path) -> None:
         raise LedgerError(f"{path} is no SQLite file, so it is no ledger; give another one")
 
 
-def _opened(path: Path, mode: str, prepare: Callable[[sqlite3.Connection, Path], None]) -> sqlite3.Connection:
+def _opened(path: Path, prepare: Callable[[sqlite3.Connection, Path], None]) -> sqlite3.Connection:
     with told(path):
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", timeout=BUSY_S, isolation_level=None, uri=True)
+        connection = sqlite3.connect(path.absolute(), timeout=BUSY_S, isolation_level=None)
     try:
         with told(path):
             prepare(connection, path)
@@ -70,9 +70,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, path: Path) -> None:
     filled = schema.check(connection, path)
     with suppress(sqlite3.OperationalError):  # somebody reads it just now: the other kind of journal will do
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # a killed process loses nothing; a power cut at most the last batches, and never the file
+        connection.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing, a power cut at most the last batches
     connection.execute("BEGIN IMMEDIATE")  # that it can be written is known now, not after minutes of reading
     if not filled and not schema.check(connection, path):  # another import may have been quicker
         schema.create(connection)
