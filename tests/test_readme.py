@@ -14,6 +14,7 @@ from fsm_agent.cli import cli
 from fsm_agent.cli.table import markdown
 from fsm_agent.scenarios import load_all, parse
 from fsm_agent.table import ROWS
+from tests.update_readme import DATA, FILES, limits_table, replaced
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,6 +28,11 @@ def test_the_transition_table_is_current() -> None:
     found = re.search(r"<!-- table: .*? -->\n(.*?)<!-- end of table -->", README, re.DOTALL)
     assert found is not None
     assert found[1] == markdown(ROWS) + "\n"
+
+
+@pytest.mark.skipif(not all((DATA / file).exists() for file in FILES), reason="the recorded runs in ../shared/data are not here")
+def test_the_table_of_limits_is_what_the_recorded_runs_give() -> None:
+    assert replaced(README, "limits", limits_table()) == README, "run `python tests/update_readme.py`"
 
 
 def test_the_scenario_table_says_how_they_end() -> None:
