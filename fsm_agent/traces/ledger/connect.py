@@ -71,9 +71,10 @@ def _prepare_for_writing(connection: sqlite3.Connection, path: Path) -> None:
     with suppress(sqlite3.OperationalError):  # somebody reads it just now: the other kind of journal will do
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing, a power cut at most the last batches
-    connection.execute("BEGIN IMMEDIATE")  # that it can be written is known now, not after minutes of reading
+    connection.execute("BEGIN IMMEDIATE")
     if not filled and not schema.check(connection, path):  # another import may have been quicker
         schema.create(connection)
+    connection.execute("DELETE FROM runs WHERE 0")  # that it can be written is known now, not after minutes of reading
     connection.execute("COMMIT")
 
 
