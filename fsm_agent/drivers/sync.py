@@ -10,7 +10,7 @@ import attrs
 
 from fsm_agent.drivers.calls import make_calls
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, ToolsReturned, ToolSpec
+from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, ToolSpec, ToolsReturned
 from fsm_agent.guards import Deadline, Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
