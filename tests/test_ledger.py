@@ -279,6 +279,14 @@ def test_what_cannot_be_kept_is_damaged_and_the_others_go_on(path: Path) -> None
     assert held(path) == [run]
 
 
+def test_a_run_that_is_there_keeps_its_verdict_where_the_new_one_is_none(path: Path) -> None:
+    run = recorded("r", "a =", "success")
+    put(path, run)
+    odd = attrs.evolve(run, outcome="great")  # type: ignore[arg-type]  # as above
+    assert put(path, odd, run) == Tally(already_there=1, damaged=[Damaged("run r", "'great' is none of success, failure, unknown")])
+    assert held(path) == [run]
+
+
 def test_control_characters_are_kept_as_they_came(path: Path) -> None:
     call = ModelReplied(Reply("\x1b[31m", (ToolRequest("", "say", '{"text": "\\u0000\\u202e"}'),)))
     run = Recording("r\0", "made", "\u202e", (call, ToolsReturned((Observation("say", "ok\0"),)), RecordingEnded()))

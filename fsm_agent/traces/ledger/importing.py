@@ -10,14 +10,15 @@ import attrs
 
 from fsm_agent.machine import UnexpectedEvent
 from fsm_agent.traces.ledger.body import key_of
-from fsm_agent.traces.ledger.entry import Entry, Judge, entry_of
+from fsm_agent.traces.ledger.entry import Entry, Judge, Verdict, entry_of, verdict_of
 from fsm_agent.traces.ledger.errors import LedgerError
 from fsm_agent.traces.ledger.ledger import Ledger
 from fsm_agent.traces.recordings import Damaged, Recording
 
 BATCH_RUNS = 250
 BATCH_STEPS = 5_000
-"""A batch is written at the one or the other: it bounds memory, and the time for which the file is locked."""
+BATCH_BYTES = 8 << 20
+"""A batch is written at one of them: they bound memory, and the time for which the file is locked."""
 
 
 @attrs.define
@@ -41,13 +42,13 @@ class Importer:
         self._ledger = ledger
         self._judge = judge
         self._entries: list[Entry] = []
-        self._verdicts: list[tuple[str, Recording]] = []
-        self._steps = 0
+        self._verdicts: list[tuple[str, Verdict]] = []
+        self._steps = self._bytes = 0
 
     def take(self, recording: Recording, file: str, tally: Tally) -> None:
         """One run of ``file``. It is in the ledger, and counted, when ``flush`` has returned. Raises ``LedgerError``."""
         try:
-            key = key_of(recording)
+            key, verdict = key_of(recording), verdict_of(recording)
             entry = None if self._ledger.holds(key) else entry_of(recording, file, key, self._judge)
         except LedgerError:
             raise
@@ -58,12 +59,13 @@ class Importer:
             tally.damaged.append(Damaged(f"run {recording.id}", str(error)))
             return
         if entry is None:
-            self._verdicts.append((key, recording))
+            self._verdicts.append((key, verdict))
         else:
             tally.changed += self._ledger.others(recording, file, key)
             self._entries.append(entry)
             self._steps += len(entry.steps)
-        if len(self._entries) + len(self._verdicts) >= BATCH_RUNS or self._steps >= BATCH_STEPS:
+            self._bytes += len(entry.body)
+        if len(self._entries) + len(self._verdicts) >= BATCH_RUNS or self._steps >= BATCH_STEPS or self._bytes >= BATCH_BYTES:
             self.flush(tally)
 
     def flush(self, tally: Tally) -> None:
@@ -74,4 +76,4 @@ class Importer:
         tally.new += added.new
         tally.already_there += added.already_there
         tally.updated += added.updated
-        self._entries, self._verdicts, self._steps = [], [], 0
+        self._entries, self._verdicts, self._steps, self._bytes = [], [], 0, 0

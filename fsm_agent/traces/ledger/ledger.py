@@ -13,7 +13,7 @@ import attrs
 
 from fsm_agent.traces.ledger import connect
 from fsm_agent.traces.ledger.body import unpack
-from fsm_agent.traces.ledger.entry import Entry, GuardRow, verdict_of
+from fsm_agent.traces.ledger.entry import Entry, GuardRow, Verdict
 from fsm_agent.traces.ledger.errors import LedgerError, told
 from fsm_agent.traces.ledger.stored import Added, EdgeCount, StoredRun
 from fsm_agent.traces.ledger.where import EVERYTHING, Where
@@ -147,13 +147,13 @@ class Ledger:
         query = "SELECT 1 FROM runs WHERE run_id = ? AND source = ? AND file = ? AND key <> ? LIMIT 1"
         return bool(self._rows(query, (recording.id, recording.source, file, key)))
 
-    def add(self, entries: Sequence[Entry], verdicts: Iterable[tuple[str, Recording]] = ()) -> Added:
+    def add(self, entries: Sequence[Entry], verdicts: Iterable[tuple[str, Verdict]] = ()) -> Added:
         """Write these runs, all of them or, where it fails, none. Those that are there already are left as they are, but for their verdict.
 
-        ``verdicts``: runs that are known to be there, by key. Raises ``LedgerError``.
+        ``verdicts``: of runs that are known to be there, by key. Raises ``LedgerError``.
         """
         new: list[tuple[int, Entry]] = []
-        again = [(*verdict_of(recording), key) for key, recording in verdicts]
+        again = [(*verdict, key) for key, verdict in verdicts]
         with told(self.path), self._writing() as connection:
             for entry in entries:
                 inserted = connection.execute(_INSERT, (entry.key, *entry.run))
