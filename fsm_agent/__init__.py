@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fsm_agent.drivers import Result, run
+    from fsm_agent.drivers.aio import arun
     from fsm_agent.events import Message, Reply
     from fsm_agent.guards import Guard, Reading, classic
     from fsm_agent.models import ScriptedModel
@@ -24,6 +25,7 @@ __all__ = [
     "Tool",
     "ToolError",
     "Trace",
+    "arun",
     "classic",
     "load",
     "run",
@@ -33,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "drivers": ("Result", "run"),
+    "drivers.aio": ("arun",),
     "events": ("Message", "Reply"),
     "guards": ("Guard", "Reading", "classic"),
     "models": ("ScriptedModel",),

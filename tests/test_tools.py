@@ -206,7 +206,6 @@ def complex_number(a: complex) -> None: ...
 def unknown_type(a: NoSuchType) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # that is the test
 def nested_unknown_type(a: list[NoSuchType]) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # that is the test
 def odd_default(a: int = object()) -> None: ...  # type: ignore[assignment]  # that is the test
-async def asynchronous(a: int) -> None: ...
 def generator(a: int) -> Any:
     yield a
 
@@ -220,8 +219,7 @@ SIGNATURES: list[tuple[Any, str]] = [
     (unknown_type, "tool unknown_type: its annotations cannot be read (name 'NoSuchType' is not defined)"),
     (nested_unknown_type, "tool nested_unknown_type: its annotations cannot be read (name 'NoSuchType' is not defined)"),
     (odd_default, "tool odd_default: a has a default that JSON cannot hold (Encoding objects of type object is unsupported)"),
-    (asynchronous, "tool asynchronous: it is async or a generator; a tool is a plain function that returns its result"),
-    (generator, "tool generator: it is async or a generator; a tool is a plain function that returns its result"),
+    (generator, "tool generator: it is a generator; a tool is a function that returns its result"),
     (int, "<class 'int'> is not a function; a tool is made of one"),
     (functools.partial(pow, 2), "functools.partial(<built-in function pow>, 2) is not a function; a tool is made of one"),
     (3, "3 is not a function; a tool is made of one"),

@@ -51,7 +51,7 @@ def make_calls(
                 return Outcome((observe(tools, calls[0], lang),))
         except KeyboardInterrupt as error:
             interrupts.open = False
-            return Outcome((_cancelled(calls[0], lang),), error)
+            return Outcome((cancelled_observation(calls[0], lang, started=True),), error)
     batch = _Batch(tools, calls, lang, max_parallel, until)
     try:
         while batch.goes_on():
@@ -87,11 +87,11 @@ class _Batch:
         for index, (begun, up) in list(self._running.items()):
             if up is not None and now >= up:
                 del self._running[index]
-                self.seen[index] = self._timed_out(index, now - begun)
+                self.seen[index] = timed_out(self._calls[index], self._lang, now - begun)
         while self._waiting and len(self._running) < self._max_parallel:
             index = self._waiting.pop(0)
             if self._until is not None and now >= self._until:
-                self.seen[index] = self._timed_out(index, None)
+                self.seen[index] = too_late(self._calls[index], self._lang)
                 continue
             tool = self._tools.get(self._calls[index].name)
             limits = [now + tool.timeout_s] if tool is not None and tool.timeout_s is not None else []
@@ -115,10 +115,9 @@ class _Batch:
 
     def as_cancelled(self) -> tuple[Observation, ...]:
         """One observation a call, where nothing is waited for any more."""
-        unstarted = self._lang.say("cancelled by the user; it was not started")
         return tuple(
-            self.seen.get(i) or (Observation(call.name, unstarted, "cancelled") if i in self._waiting else _cancelled(call, self._lang))
-            for i, call in enumerate(self._calls)
+            self.seen.get(index) or cancelled_observation(call, self._lang, started=index not in self._waiting)
+            for index, call in enumerate(self._calls)
         )
 
     def _make(self, index: int) -> None:
@@ -127,14 +126,20 @@ class _Batch:
         except KeyboardInterrupt as error:
             self._results.put((index, error))
 
-    def _timed_out(self, index: int, after_s: float | None) -> Observation:
-        say = self._lang.say
-        name = self._calls[index].name
-        if after_s is None:
-            return Observation(name, f"{ERROR_PREFIX} {say('not started, the time of the run was up')}", "refused")
-        text = say("no result of {tool} after {seconds} s; whether it took effect is not known", tool=name, seconds=f"{after_s:.1f}")
-        return Observation(name, f"{ERROR_PREFIX} {text}", "timeout")
+
+def timed_out(call: ToolCall, lang: Language, after_s: float) -> Observation:
+    """Of a call that is not waited for any more."""
+    text = lang.say("no result of {tool} after {seconds} s; whether it took effect is not known", tool=call.name, seconds=f"{after_s:.1f}")
+    return Observation(call.name, f"{ERROR_PREFIX} {text}", "timeout")
 
 
-def _cancelled(call: ToolCall, lang: Language) -> Observation:
-    return Observation(call.name, lang.say("cancelled by the user; its outcome is unknown"), "cancelled")
+def too_late(call: ToolCall, lang: Language) -> Observation:
+    """Of a call that was not made, since the time of the run was up."""
+    return Observation(call.name, f"{ERROR_PREFIX} {lang.say('not started, the time of the run was up')}", "refused")
+
+
+def cancelled_observation(call: ToolCall, lang: Language, *, started: bool) -> Observation:
+    """Of a call that was running, or waiting for its turn, when the run was cancelled."""
+    say = lang.say
+    text = say("cancelled by the user; its outcome is unknown") if started else say("cancelled by the user; it was not started")
+    return Observation(call.name, text, "cancelled")

@@ -3,54 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-
-import attrs
 
 from fsm_agent.drivers.calls import make_calls
 from fsm_agent.drivers.interrupts import Interrupts
+from fsm_agent.drivers.setup import Hook, Result, deadline_of, prepare
 from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, ToolSpec, ToolsReturned
-from fsm_agent.guards import Deadline, Guard, classic
-from fsm_agent.language import Language, language, locale_language
+from fsm_agent.guards import Guard
 from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel, ask
-from fsm_agent.outcome import answer_of, message_of
-from fsm_agent.protocols import PROTOCOLS, Protocol
-from fsm_agent.text import well_formed
+from fsm_agent.models.base import AnyModel, ChatModel, ask
+from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool
 from fsm_agent.tools.base import described
-from fsm_agent.traces.record import Trace, header_of
 from fsm_agent.traces.writer import TraceWriter
-
-Hook = Callable[[Run], None]
-"""Called after every event that the run took."""
-
-
-@attrs.frozen
-class Result:
-    """How a run ended."""
-
-    reason: str
-    """The halt reason; it compares equal to its name, such as ``final_answer``."""
-    answer: str | None
-    """The model's answer; None where it gave none."""
-    message: str
-    """Why the run halted, in one sentence; the answer itself where it gave one."""
-    model_calls: int
-    steps: int
-    """Steps begun: a step is one model call and all that follows it."""
-    trace: Trace
-    """Everything that happened, and every edge taken with its readings."""
 
 
 def run(
     task: str,
     *,
-    model: AnyModel,
+    model: AnyModel | str,
     tools: Iterable[Tool] = (),
     guards: Sequence[Guard] | None = None,
-    protocol: str | Protocol = "line",
+    protocol: str | Protocol | None = None,
     lang: str | None = None,
     trace: str | PathLike[str] | None = None,
     title: str = "",
@@ -59,21 +34,24 @@ def run(
 ) -> Result:
     """Run an agent on ``task`` until it halts.
 
-    ``guards`` are ``classic()`` by default; ``lang`` (``en`` or ``zh``) is the locale's; ``trace`` names a file to which the record is
-    written as the run goes. The calls of one reply are made at the same time, at most ``max_parallel`` of them. A model that raises
-    halts the run as ``model_error``; a tool that raises is an observation.
+    ``model``: a callable from the messages to a reply, an adapter, or a name such as ``openai:gpt-5``. ``guards`` are ``classic()`` by
+    default; ``protocol`` is ``line``, or ``function_calling`` for a model by name; ``lang`` (``en`` or ``zh``) is the locale's; ``trace``
+    names a file to which the record is written as the run goes. The calls of one reply are made at the same time, at most
+    ``max_parallel`` of them. A model that raises halts the run as ``model_error``; a tool that raises is an observation.
     Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be written;
-    ``ValueError`` for two tools of one name, an unknown protocol or language.
+    ``ValueError`` for two tools of one name, an unknown protocol, language or model; ``TypeError`` for an async tool (``arun`` takes it).
     """
-    tongue = language(lang or locale_language())
-    named = by_name(tools)
-    form = _protocol(protocol, tongue)
-    specs = tuple(each.spec for each in named.values())
-    machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs, at=time.time())
-    record = Trace(header_of(machine, title), machine.log)
-    with TraceWriter(record, trace) as writer, Interrupts() as interrupts:
-        drive(machine, model, named, interrupts, (writer.write, *((hook,) if hook else ())), max_parallel=max_parallel)
-    return Result(str(machine.reason), answer_of(machine), message_of(machine, tongue), machine.step, machine.step, record)
+    setup = prepare(task, model, tools, guards, protocol, lang, title)
+    if waits := [each.name for each in setup.tools.values() if each.is_async]:
+        raise TypeError(f"the tool {waits[0]} is async; run it with arun")
+    try:
+        with TraceWriter(setup.record, trace) as writer, Interrupts() as interrupts:
+            hooks = (writer.write, *((hook,) if hook else ()))
+            drive(setup.machine, setup.model, setup.tools, interrupts, hooks, max_parallel=max_parallel)
+    finally:
+        if setup.owned and isinstance(setup.model, ChatModel):
+            setup.model.close()
+    return setup.result()
 
 
 def drive(
@@ -117,30 +95,3 @@ def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ..
     except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
         return ModelFailed(type(error).__name__, described(error), time.time())
     return ModelReplied(reply, time.time())
-
-
-def deadline_of(machine: Run) -> float | None:
-    """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
-    limits = [guard.deadline_s for guard in machine.wiring.guards if isinstance(guard, Deadline)]
-    passed = time.time() - machine.at if machine.at is not None else 0
-    return time.monotonic() + limits[0] - passed if limits else None
-
-
-def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """The tools by name. Raises ``ValueError`` for two of one name, ``TypeError`` for what is not a tool."""
-    named: dict[str, Tool] = {}
-    for each in tools:
-        if not isinstance(each, Tool):
-            raise TypeError(f"{each!r} is not a tool; decorate the function with @tool")
-        if each.name in named:
-            raise ValueError(f"two tools have the name {each.name!r}; give one of them another with @tool(name=...)")
-        named[each.name] = each
-    return named
-
-
-def _protocol(protocol: str | Protocol, lang: Language) -> Protocol:
-    if isinstance(protocol, Protocol):
-        return protocol
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol is {protocol!r}; known are {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[protocol](lang)

@@ -46,22 +46,30 @@ class Tool:
         """The tool as a model is told of it."""
         return ToolSpec(self.name, self.description, json_schema(self.parameters), self.polls, self.volatile, self.idempotent)
 
+    @property
+    def is_async(self) -> bool:
+        """It has to be awaited."""
+        return inspect.iscoroutinefunction(self.function)
+
     def observe(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
         """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` is raised."""
         try:
-            arguments = check_arguments(self.name, self.parameters, call.arguments, lang)
-        except BadArguments as error:
-            return _failed(call, str(error), "bad_arguments")
-        try:
-            text = as_text(self.function(**arguments))
+            return _returned(call, self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
         except KeyboardInterrupt:
             raise
-        except ToolError as error:
-            return _failed(call, described(error), "tool_error")
         except BaseException as error:  # noqa: BLE001  # a tool never breaks the loop, whatever it raises
-            trace = well_formed("".join(traceback.format_exception(error)))
-            return _failed(call, f"{type(error).__name__}: {described(error)}", "tool_error", trace)
-        return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
+            return _raised(call, error)
+
+    async def aobserve(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
+        """Make the call of an async tool. Whatever happens is an observation; only cancellation and ``KeyboardInterrupt`` are raised."""
+        import asyncio
+
+        try:
+            return _returned(call, await self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # noqa: BLE001  # as above
+            return _raised(call, error)
 
 
 @overload
@@ -94,7 +102,7 @@ def tool(
     its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
     A call that takes longer than ``timeout_s`` seconds is given up on: its outcome is not known, and the observation says so.
     Raises ``TypeError`` for a signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot
-    hold), for an ``async`` or a generator function, and for ``volatile`` that is no list of names.
+    hold), for a generator function, and for ``volatile`` that is no list of names.
     """
     if isinstance(volatile, str) or not all(isinstance(field, str) for field in volatile):
         raise TypeError(f"volatile is {volatile!r}; it must be a tuple of field names, such as ('pid', 'elapsed')")
@@ -140,6 +148,20 @@ def described(error: BaseException) -> str:
         return f"(its message raised {type(second).__name__})"
 
 
+def _returned(call: ToolCall, value: Any) -> Observation:
+    text = as_text(value)
+    return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
+
+
+def _raised(call: ToolCall, error: BaseException) -> Observation:
+    if isinstance(error, BadArguments):
+        return _failed(call, str(error), "bad_arguments")
+    if isinstance(error, ToolError):
+        return _failed(call, described(error), "tool_error")
+    trace = well_formed("".join(traceback.format_exception(error)))
+    return _failed(call, f"{type(error).__name__}: {described(error)}", "tool_error", trace)
+
+
 def _failed(call: ToolCall, problem: str, kind: ObservationKind, trace: str | None = None) -> Observation:
     return Observation(call.name, f"{ERROR_PREFIX} {well_formed(problem)}", kind, trace)
 
@@ -147,8 +169,8 @@ def _failed(call: ToolCall, problem: str, kind: ObservationKind, trace: str | No
 def _check(function: Callable[..., Any]) -> None:
     if not inspect.isroutine(function):
         raise TypeError(f"{function!r} is not a function; a tool is made of one")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise TypeError(f"tool {function.__name__}: it is async or a generator; a tool is a plain function that returns its result")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"tool {function.__name__}: it is a generator; a tool is a function that returns its result")
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
