@@ -1,0 +1,129 @@
+"""What is claimed of a configuration, and whether it holds: the halting proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import attrs
+
+from fsm_agent.guards import Guard
+from fsm_agent.machine import Run
+from fsm_agent.proof.prover import Bound, Core, Endless, Found, Prover, Undecided
+from fsm_agent.proof.structure import Structure, only_halts, structure_of
+from fsm_agent.proof.trail import Fault, Refuted
+from fsm_agent.table import Row, rows_for
+
+MAX_STATES = 20_000
+"""States of one space, by default."""
+BATCH = 2
+"""Tool calls that a reply may hold, by default: one, and several."""
+JUDGED_STATES = 400
+"""States of a guard's own space in which it is tried at least."""
+
+Verdict = Literal["proved", "refuted", "undecided"]
+Status = Literal["reached", "never", "shadowed", "undecided"]
+
+
+@attrs.frozen
+class Ending:
+    """A halt reason, and whether runs end so."""
+
+    reason: str
+    status: Status
+    """``never``: the guard never trips. ``shadowed``: where it trips, another reason comes first. ``undecided``: the space is too big."""
+    run: Run | None = None
+    """The shortest run that ends so; of a shadowed guard, the shortest in which it trips."""
+    because: tuple[str, ...] = ()
+    """Of a guard that never trips: the guards that end every run before. Of a shadowed one: the reason that came first."""
+    depth: int = 0
+    """Of what is undecided: no run of fewer model calls ends so."""
+
+
+@attrs.frozen
+class Proof:
+    """The claims and what came of them."""
+
+    guards: tuple[Guard, ...]
+    verdict: Verdict
+    structure: Structure
+    core: tuple[str, ...] = ()
+    """The guards that the halting of every run rests on."""
+    model_calls: Bound | None = None
+    """How many model calls a run makes at most; None: not known."""
+    tool_rounds: Bound | None = None
+    """How often tools are run at most: one round for each reply that calls any."""
+    tool_calls: Bound | None = None
+    """How many tool calls are executed at most, where a reply holds ``batch`` of them at most."""
+    batch: int = BATCH
+    endings: tuple[Ending, ...] = ()
+    """Each halt reason, in the order of the table."""
+    counterexample: Endless | Fault | None = None
+    undecided: Undecided | None = None
+    """How far halting was searched, where that was not far enough."""
+    judged_in_part: tuple[str, ...] = ()
+    """Guards that were not tried in every memory that they can have."""
+    states: int = 0
+    """States that were explored."""
+
+
+def prove(guards: Sequence[Guard], *, max_states: int = MAX_STATES, batch: int = BATCH) -> Proof:
+    """Search the machine with these guards. Raises ``ValueError`` as ``rows_for`` does, and ``Uncheckable`` for what cannot be searched."""
+    rows = rows_for(guard.edge() for guard in guards)
+    prover = Prover(guards, max_states=max_states, batch=batch, apart=only_halts(rows))
+    proof = Proof(prover.guards, "refuted", structure_of(rows), batch=batch)
+    try:
+        proof = _searched(proof, prover, rows)
+    except Refuted as refuted:
+        proof = attrs.evolve(proof, counterexample=refuted.fault)
+    return attrs.evolve(proof, states=prover.states)
+
+
+def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
+    """The proof with everything that the search tells. Raises ``Refuted``."""
+    core = prover.halting()
+    if isinstance(core, Endless):
+        return attrs.evolve(proof, counterexample=core)
+    if isinstance(core, Undecided):
+        return attrs.evolve(proof, verdict="undecided", undecided=core)
+    endings = tuple(_ending(prover, reason) for reason in dict.fromkeys(row.reason for row in rows if row.reason))
+    at_least = min(prover.max_states, JUDGED_STATES)
+    in_part = [guard.reason for guard in prover.guards if not prover.judged_everywhere(guard, at_least)]
+    model_calls = prover.most(core, lambda edge: edge.calls)
+    tool_rounds = prover.most(core, lambda edge: bool(edge.started))
+    tool_calls = prover.most(core, lambda edge: edge.started)
+    exact = all(bound is not None and bound.exact for bound in (model_calls, tool_rounds, tool_calls))
+    settled = exact and all(ending.status != "undecided" for ending in endings)
+    broken = proof.structure.faults or proof.structure.free_cycle
+    return attrs.evolve(
+        proof,
+        verdict="refuted" if broken else "proved" if settled else "undecided",
+        core=_in_order(core, prover.guards),
+        model_calls=model_calls,
+        tool_rounds=tool_rounds,
+        tool_calls=tool_calls,
+        endings=endings,
+        judged_in_part=tuple(in_part),
+    )
+
+
+def _ending(prover: Prover, reason: str) -> Ending:
+    """Whether runs end with ``reason``, and the shortest that does."""
+    is_guard = any(guard.reason == reason for guard in prover.guards)
+    found = prover.shortest(frozenset({reason} if is_guard else ()), lambda halt: halt.reason == reason)
+    if isinstance(found, Found):
+        return Ending(reason, "reached", found.run)
+    if isinstance(found, Undecided):
+        return Ending(reason, "undecided", depth=found.depth)
+    if not is_guard:
+        return Ending(reason, "never")
+    tripped = prover.shortest(frozenset({reason}), lambda halt: reason in halt.trips)
+    if isinstance(tripped, Found):
+        return Ending(reason, "shadowed", tripped.run, (str(tripped.run.reason),))
+    if isinstance(tripped, Undecided):
+        return Ending(reason, "undecided", depth=tripped.depth)
+    return Ending(reason, "never", because=_in_order(tripped.core - {reason}, prover.guards))
+
+
+def _in_order(core: Core, guards: Sequence[Guard]) -> tuple[str, ...]:
+    return tuple(guard.reason for guard in guards if guard.reason in core)

@@ -1,0 +1,269 @@
+"""The search, made small: what is true of runs under a few guards is carried over to runs under all of them.
+
+Guards do nothing but halt. So the runs under all guards are beginnings of runs under any few of them, and
+
+- what no run under the few does, no run under all does;
+- a run under the few that goes on unharmed under all is a run under all.
+
+So each claim is first searched under the guards that it speaks of. A run that is found is tried under all guards: either it stands, or
+another guard halts it before, and the search goes on with that guard as well. In the end there is a run under all guards, and
+none under fewer was shorter (or longer); or there is none, and the guards that were needed to tell are known. This is
+counterexample-guided refinement, with sets of guards for abstractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from fsm_agent.guards import Guard
+from fsm_agent.machine import Run
+from fsm_agent.proof.alphabet import tools_for
+from fsm_agent.proof.gists import has_gist
+from fsm_agent.proof.graphs import Lasso, lasso, longest
+from fsm_agent.proof.guide import Guide
+from fsm_agent.proof.sight import is_blind, sight_of
+from fsm_agent.proof.space import Space
+from fsm_agent.proof.states import Broken, Edge, Halt, halt_of
+from fsm_agent.proof.trail import Refuted, Trail
+from fsm_agent.proof.watched import Uncheckable, Watched
+
+ROUNDS = 2_000
+"""How often a loop is gone round, at most, to see what becomes of it under all guards."""
+GUIDE_STATES = 1_000
+"""States of the small space that is explored to guide the search in a bigger one."""
+
+Core = frozenset[str]
+"""A few guards, by their reasons."""
+
+
+@attrs.frozen
+class Endless:
+    """A run that never halts."""
+
+    run: Run
+    """After the first round of the loop that leads to where it began."""
+    stem: int
+    """Events before the loop."""
+
+
+@attrs.frozen
+class Bound:
+    """How often something happens at most."""
+
+    most: int
+    exact: bool
+    """There is a run in which it happens so often."""
+    core: Core
+    """The guards that it rests on."""
+    run: Run
+    """Such a run, or one that comes close."""
+    each_message: bool
+    """Between two messages of a person: with new ones a run can go on for ever."""
+
+
+@attrs.frozen
+class Found:
+    """The shortest run with a property."""
+
+    run: Run
+
+
+@attrs.frozen
+class Never:
+    """No run has the property."""
+
+    core: Core
+    """The guards that keep it from happening."""
+
+
+@attrs.frozen
+class Undecided:
+    """The space is too big."""
+
+    core: Core
+    depth: int
+    """Of the runs with fewer model calls, all were searched."""
+
+
+class Prover:
+    """Searches for one list of guards. Its methods raise ``Refuted`` for a run that breaks, and ``Uncheckable``.
+
+    Each space holds ``max_states`` states at most, and a reply ``batch`` tool calls. ``apart``: guards do nothing but halt, so that they
+    may be searched a few at a time.
+    """
+
+    def __init__(self, guards: Sequence[Guard], *, max_states: int, batch: int, apart: bool = True) -> None:
+        self.guards = tuple(guards)
+        self.tools = tools_for(sight_of(guards))
+        self.max_states = max_states
+        self.batch = batch
+        self._least: Core = frozenset() if apart else frozenset(guard.reason for guard in guards)
+        self._watched = {guard.reason: Watched(guard) for guard in guards}
+        self._spaces: dict[tuple[Core, bool], Space] = {}
+        self._left = 0
+        """States of spaces that were left."""
+
+    @property
+    def states(self) -> int:
+        """States found so far, in all spaces."""
+        return self._left + sum(len(space.nodes) for space in self._spaces.values())
+
+    def space(self, core: Core, *, gists: bool = False) -> Space:
+        """The space of these guards; with ``gists``, in short where that can be."""
+        key = core, gists and self._by_gist(core)
+        if key not in self._spaces:
+            self._spaces[key] = Space(self._guards_of(core), self.tools, batch=self.batch, limit=self.max_states, gists=key[1])
+        self._spaces[key].refresh()
+        return self._spaces[key]
+
+    def _guards_of(self, core: Core) -> list[Watched]:
+        return [self._watched[guard.reason] for guard in self.guards if guard.reason in core]
+
+    def _by_gist(self, core: Core) -> bool:
+        """Its space is small, because only the gist of its memories counts."""
+        sighted = [guard for guard in self.guards if guard.reason in core and not is_blind(guard)]
+        return len(sighted) == 1 and has_gist(sighted[0])
+
+    # --- every run halts ---
+
+    def halting(self) -> Core | Endless | Undecided:
+        """A few guards under which every run halts; or why there are none."""
+        core = self._least
+        tried = {core}
+        while True:
+            space = self.space(core)
+            try:
+                circle = _first_lasso(space)
+            except Broken as broken:
+                more = self._halted_before(space, broken)
+            else:
+                if circle is None:
+                    return core if space.complete else Undecided(core, space.depth)
+                endless = self._gone_round(space, circle)
+                if isinstance(endless, Endless):
+                    return endless
+                more = endless
+            core = more if more | self._least not in tried else core | more  # it may do alone
+            core |= self._least
+            tried.add(core)
+
+    def _gone_round(self, space: Space, circle: Lasso) -> Endless | Core:
+        """Go round the loop under all guards. Gives a guard to search with: the one that ends it, or else one that changes with it."""
+        trail = self._trail(space)
+        if not trail.take(circle.stem):
+            return self._halting_guard(trail)
+        seen: dict[str, int] = {}
+        before: dict[str, str] = {}
+        for _ in range(ROUNDS):
+            state = trail.state()
+            if state in seen:
+                return Endless(trail.run, len(circle.stem) + seen[state] * len(circle.loop))
+            seen[state] = len(seen)
+            before = trail.memories()
+            if not trail.take(circle.loop):
+                return self._halting_guard(trail)
+        changing = [reason for reason, shape in trail.memories().items() if shape != before[reason]]
+        return frozenset(changing[-1:])
+
+    # --- how much at most ---
+
+    def most(self, core: Core, weight: Callable[[Edge], int]) -> Bound | None:
+        """The greatest sum of weights on any run, where every run halts under ``core``; None: it could not be found."""
+        best: Bound | None = None
+        while True:
+            space = self.space(core)
+            try:
+                for _ in space.explore():
+                    pass
+            except Broken as broken:
+                core |= self._halted_before(space, broken)
+                continue
+            if not space.complete:
+                return best
+            found, each_message = longest(space.root, space.explored(), weight, each_message=False), False
+            if found is None:
+                found, each_message = longest(space.root, space.explored(), weight, each_message=True), True
+            if found is None:
+                return best
+            trail = self._trail(space)
+            best = Bound(found.most, trail.take((*found.before, *found.counted)), core, trail.run, each_message)
+            if best.exact:
+                return best
+            core |= self._halting_guard(trail)
+
+    # --- whether, and how soon ---
+
+    def shortest(self, core: Core, wanted: Callable[[Halt], bool]) -> Found | Never | Undecided:
+        """The run to a halt that is ``wanted`` with the fewest model calls. ``core``: the guards to begin with."""
+        first = core = core | self._least
+        while True:
+            space = self.space(core, gists=True) if core == first or self._by_gist(core) else self._guided(core, first, wanted)
+            try:
+                node = next((node for node in space.ends() if node.halt is not None and wanted(node.halt)), None)
+            except Broken as broken:
+                core |= self._halted_before(space, broken)
+                continue
+            if node is None:
+                return Never(core) if space.complete else Undecided(core, space.depth)
+            trail = self._trail(space)
+            trail.take(node.path())
+            halt = halt_of(trail.run)
+            if halt is not None and wanted(halt):
+                return Found(trail.run)
+            core |= self._halting_guard(trail)
+
+    def _guided(self, core: Core, first: Core, wanted: Callable[[Halt], bool]) -> Space:
+        """The space of ``core``, explored towards the halt that is wanted as the space of ``first`` tells."""
+        small = self.space(first)
+        for _ in small.explore():
+            if len(small.nodes) > GUIDE_STATES:
+                break
+        guide = Guide(small, wanted)
+        return Space(self._guards_of(core), self.tools, batch=self.batch, limit=self.max_states, guide=guide)
+
+    def judged_everywhere(self, guard: Guard, at_least: int) -> bool:
+        """Whether the guard was judged in every memory that it can have; if not, in ``at_least`` states of its own space."""
+        core = self._least | {guard.reason}
+        space = self.space(core, gists=True)
+        try:
+            for _ in space.explore():
+                if len(space.nodes) >= at_least:
+                    break
+        except Broken as broken:
+            self._halted_before(space, broken)
+            return False
+        return space.complete and not self._by_gist(core)
+
+    # --- from few guards to all ---
+
+    def _trail(self, space: Space) -> Trail:
+        return Trail(space, self.guards, list(self._watched.values()))
+
+    def _halting_guard(self, trail: Trail) -> Core:
+        """The guard that halted the run where it would have gone on."""
+        if trail.run.reason not in self._watched:
+            raise Uncheckable(f"a run ends as {trail.run.reason} under more guards, where it goes on under fewer: guards do more than halt")
+        return frozenset({trail.run.reason})
+
+    def _halted_before(self, space: Space, broken: Broken) -> Core:
+        """The guard that halts the run before it breaks. Raises ``Refuted`` where none does."""
+        trail = self._trail(space)
+        if trail.take(broken.node.path()) and trail.run.effect is not None:
+            raise Refuted(trail.breaks(broken.letter, str(broken)))
+        self._left += len(space.nodes)
+        self._spaces = {key: each for key, each in self._spaces.items() if each is not space}
+        return self._halting_guard(trail)
+
+
+def _first_lasso(space: Space) -> Lasso | None:
+    """Explore until there is a lasso, or to the end."""
+    looked = depth = 0
+    for node in space.explore():
+        if node.cost[0] > depth and len(space.nodes) > 1.5 * looked:
+            depth, looked = node.cost[0], len(space.nodes)
+            found = lasso(space.explored())
+            if found is not None:
+                return found
+    return lasso(space.explored())

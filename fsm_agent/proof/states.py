@@ -1,0 +1,123 @@
+"""What a state is: of a run, all that its future depends on.
+
+States are copies of a real ``Run``. Two runs are in the same state when the machine is, when they wait for the same, and when the
+guards' memories have the same shape, up to the names of calls and texts. Of a run that has halted only how it did counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+import attrs
+
+from fsm_agent.events import CallTools, ToolSpec
+from fsm_agent.guards import Guard
+from fsm_agent.machine import Run, Taken
+from fsm_agent.proof.alphabet import Letter
+from fsm_agent.proof.shapes import canonical
+from fsm_agent.protocols import RecordedProtocol
+from fsm_agent.table import DECIDING, EXECUTING, HALTED, PURE
+
+TASK = "the task"
+
+
+@attrs.frozen
+class Halt:
+    """How a run ended."""
+
+    reason: str
+    trips: frozenset[str]
+    """Every guard that tripped there."""
+
+
+@attrs.define(eq=False)
+class Edge:
+    """From one state to another; where several letters lead there, the first."""
+
+    source: Node
+    letter: Letter
+    dest: Node
+    calls: int
+    """Model calls made on it."""
+    started: int
+    """Tool calls that it starts."""
+    rank: int
+    """The place of its letter, from harmless to final."""
+
+
+@attrs.define(eq=False)
+class Node:
+    """A state, and the shortest run to it that is known."""
+
+    run: Run
+    """Emptied of its past."""
+    halt: Halt | None
+    remembered: dict[str, list[int]]
+    """The names in it, by kind."""
+    cost: tuple[int, int]
+    """Of the shortest run to it: its model calls, and how far from harmless its letters are."""
+    via: Edge | None = None
+    edges: list[Edge] = attrs.Factory(list)
+    expanded: bool = False
+
+    def path(self) -> list[Edge]:
+        """The edges of the shortest run to it."""
+        edges: list[Edge] = []
+        node = self
+        while node.via is not None:
+            edges.append(node.via)
+            node = node.via.source
+        return edges[::-1]
+
+
+class Broken(Exception):
+    """A run does what no run may do. ``event``: what it was fed last."""
+
+    def __init__(self, problem: str, node: Node, letter: Letter) -> None:
+        super().__init__(problem)
+        self.node = node
+        self.letter = letter
+
+
+def new_run(guards: Sequence[Guard], tools: tuple[ToolSpec, ...]) -> Run:
+    """A run to which nothing has happened."""
+    return Run(TASK, guards=guards, protocol=RecordedProtocol(), tools=tools)
+
+
+def key_of(run: Run, guards: Container[Guard] | None = None) -> tuple[str, dict[str, list[int]]]:
+    """What tells the state of ``run`` from others, and the names that it remembers; as if it had ``guards`` alone."""
+    if run.state == HALTED:
+        return repr(halt_of(run)), {}
+    effect = [call.signature for call in run.effect.calls] if isinstance(run.effect, CallTools) else ""
+    pairs = zip(run.wiring.guards, run.memories, strict=True)
+    shapes = [held.shape for guard, held in pairs if guards is None or guard in guards]
+    return canonical(f"{run.state}{effect}{'|'.join(shapes)}", run.step)
+
+
+def halt_of(run: Run) -> Halt | None:
+    """How ``run`` ended; None: it did not."""
+    if run.state != HALTED or run.reason is None:
+        return None
+    readings = run.log[-1].readings if run.log and isinstance(run.log[-1], Taken) else ()
+    return Halt(run.reason, frozenset(reading.guard for reading in readings if reading.trips))
+
+
+def problem_of(run: Run, halting: Container[str]) -> str | None:
+    """What is wrong with a run that was fed an event, in one line; None: nothing. ``halting`` are the edges into Halted."""
+    halts = [entry.edge for entry in run.log if isinstance(entry, Taken) and entry.edge in halting]
+    if run.state in PURE:
+        return f"the run is stuck in {run.state}: no edge was taken out of it"
+    if run.state == HALTED:
+        if len(halts) != 1 or run.reason is None or run.effect is not None:
+            return f"the run halted by {len(halts)} edges, with the reason {run.reason}"
+        return "Halted can be left" if run.accepts else None
+    if halts or run.reason is not None:
+        return f"the run left Halted for {run.state}"
+    if run.effect is None or not run.accepts or run.state not in {DECIDING, EXECUTING}:
+        return f"the run waits in {run.state} for nothing: a dead end"
+    return None
+
+
+def halting_edges(run: Run) -> frozenset[str]:
+    """The ids of the rows into Halted."""
+    return frozenset(row.id for row in run.wiring.rows if row.dest == HALTED)
