@@ -7,6 +7,7 @@ import sys
 import click
 
 from fsm_agent.cli.audit import audit
+from fsm_agent.cli.check import check
 from fsm_agent.cli.common import CANCELLED, WRONG_USE
 from fsm_agent.cli.draw import draw
 from fsm_agent.cli.explain import explain
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, draw, replay, verify, table, import_, audit, explain, step):
+for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, step):
     cli.add_command(command)
 
 
