@@ -31,7 +31,7 @@ def test_the_papers_form() -> None:
         ),
         outcome="success",
         ending="answer",
-        extra={"thoughts": ("I have it.",), "verdict": "Answer is CORRECT", "facts": {"wanted": "A"}},
+        extra={"thoughts": ["I have it."], "verdict": "Answer is CORRECT", "facts": {"wanted": "A"}},
     )
     assert claim == Recording(
         id="17",
@@ -50,7 +50,7 @@ def test_the_papers_form() -> None:
         score=0.0,
         ending="cap",
         extra={
-            "corrections": ("Invalid action: login",),
+            "corrections": ["Invalid action: login"],
             "facts": {"steps": 4, "answer": "", "gt_answer": "REFUTES", "em": 0, "reward": 0},
         },
     )
@@ -82,7 +82,7 @@ def test_logs_without_numbers() -> None:
                     said("42", "answer"),
                 ),
                 ending="answer",
-                extra={"thoughts": ("I am sure.",)},
+                extra={"thoughts": ["I am sure."]},
             ),
             Recording(
                 id="2",
@@ -155,7 +155,7 @@ def test_reflexions_files() -> None:
         outcome="failure",
         ending="answer",
         extra={
-            "thoughts": ("I guess.",),
+            "thoughts": ["I guess."],
             "verdict": "Answer is INCORRECT",
             "facts": {"wanted": "2"},
             "trial": 1,

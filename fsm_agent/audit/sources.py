@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,7 @@ def runs_of(
     for path in paths:
         if is_ledger(path):
             with Ledger.open(path) as ledger:
-                files = (run.file for run in ledger.runs(where)) if by_file else repeat(str(path))
-                yield from zip(files, ledger.recordings(where), strict=False)  # both in the order of import
+                yield from ((run.file if by_file else str(path), recording) for run, recording in ledger.entries(where))
             continue
         for found in read(path, form, error_pattern):
             if isinstance(found, Damaged):

@@ -108,7 +108,7 @@ def _recording(name: str, agent: Span | None, spans: list[Span], final_output: A
         "conversation": text_of(about.get("gen_ai.conversation.id")),
         "final_output": final_output,
         "model_failures": replayed.failures,
-        "thoughts": replayed.thoughts,
+        "thoughts": list(replayed.thoughts),
     }
     return Recording(
         id=name,

@@ -120,9 +120,9 @@ def recording_of(run: LoggedRun, source: str, number: str, is_error: re.Pattern[
     replayed = replay_steps(steps, is_error or ERROR)
     facts = _facts(run.body[tail.start() :]) if tail else {}
     told: dict[str, Any] = {
-        "thoughts": replayed.thoughts,
+        "thoughts": list(replayed.thoughts),
         "verdict": replayed.verdict,
-        "corrections": replayed.corrections,
+        "corrections": list(replayed.corrections),
         "facts": facts,
     }
     outcome, score = _outcome(facts, steps[-1].observation or "")

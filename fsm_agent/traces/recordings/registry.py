@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -80,6 +81,10 @@ def detect(path: str | PathLike[str]) -> str:
                 return name
         except Exception as error:  # noqa: BLE001  # another package's reader may raise anything, and the other formats must still work
             failed.append(_failure(name, error))
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # a character may be cut off at the end
+    except UnicodeDecodeError as error:
+        raise RecordingError(f"{path} is not UTF-8 text (byte {error.start})") from None
     raise RecordingError(f"{path} is of no format that is known; name one: {'; '.join((_listed(known), *failed))}")
 
 
