@@ -12,6 +12,7 @@ from fsm_agent.cli.common import CANCELLED, WRONG_USE
 from fsm_agent.cli.draw import draw
 from fsm_agent.cli.explain import explain
 from fsm_agent.cli.import_ import import_
+from fsm_agent.cli.learn import learn
 from fsm_agent.cli.replay import replay
 from fsm_agent.cli.run import run
 from fsm_agent.cli.scenarios import scenarios
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, step):
+for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, step, learn):
     cli.add_command(command)
 
 

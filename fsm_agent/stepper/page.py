@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 import attrs
 
@@ -133,6 +134,8 @@ def stopped(stop: Stop, lang: Language) -> str:
             return lang.say("the recording ends here")
         case "script_ended":
             return lang.say("nothing says what the model would reply here: type it (t)")
+        case _:
+            assert_never(stop)
 
 
 def _place(stepper: Stepper, moment: Moment | None, lang: Language) -> str:
@@ -185,6 +188,8 @@ def _of_event(event: Event, lang: Language, *, typed: bool) -> Iterator[Item]:
             yield Item(say("a person said"), _cut(text, lang))
         case RecordingEnded():
             return
+        case _:
+            assert_never(event)
 
 
 def _of_decision(decision: Decision, lang: Language) -> Iterator[Item]:
@@ -201,6 +206,8 @@ def _of_decision(decision: Decision, lang: Language) -> Iterator[Item]:
             yield Item(say("said to a person"), _cut(text, lang))
         case Malformed(problem=problem):
             yield Item(say("goes back to the model"), _cut(problem, lang))
+        case _:
+            assert_never(decision)
 
 
 def _warnings(moment: Moment, run: Run, lang: Language) -> Iterator[Item]:
