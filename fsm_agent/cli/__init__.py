@@ -14,6 +14,7 @@ from fsm_agent.cli.explain import explain
 from fsm_agent.cli.import_ import import_
 from fsm_agent.cli.learn import learn
 from fsm_agent.cli.replay import replay
+from fsm_agent.cli.report import report
 from fsm_agent.cli.run import run
 from fsm_agent.cli.scenarios import scenarios
 from fsm_agent.cli.step import step
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, step, learn):
+for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, report, step, learn):
     cli.add_command(command)
 
 
