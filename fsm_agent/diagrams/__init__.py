@@ -1,6 +1,6 @@
 """Drawings of the machine and of the paths that runs took through it.
 
-    draw_path(run)                      # a graphviz.Digraph, which shows itself in a notebook
+    draw_path(result.trace)             # a graphviz.Digraph, which shows itself in a notebook
     render(path_view(run), "svg")       # bytes
 
 The table and a run are read into one small graph (``graph``), which ``dot`` and ``mermaid`` render; ``layout`` makes pictures.
@@ -18,9 +18,10 @@ from fsm_agent.diagrams.path import path_view
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
+from fsm_agent.traces import Trace
 
 if TYPE_CHECKING:
-    import graphviz
+    from fsm_agent.diagrams.drawing import Drawing
 
 __all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render"]
 
@@ -28,15 +29,15 @@ FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
 """What ``render`` can make."""
 
 
-def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> graphviz.Digraph:
-    """The machine with these guards, or the whole table. Raises ``ValueError`` as ``rows_for`` does."""
+def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> Drawing:
+    """The machine with these guards, or the whole table, as a ``graphviz.Digraph``. Raises ``ValueError`` as ``rows_for`` does."""
     from fsm_agent.diagrams.drawing import drawing_of
 
     return drawing_of(machine_view(guards, lang))
 
 
-def draw_path(run: Run, title: str = "", lang: Language | None = None) -> graphviz.Digraph:
-    """The path that ``run`` took; see ``path_view``."""
+def draw_path(run: Run | Trace, title: str = "", lang: Language | None = None) -> Drawing:
+    """The path that a run took, as a ``graphviz.Digraph``; see ``path_view``."""
     from fsm_agent.diagrams.drawing import drawing_of
 
     return drawing_of(path_view(run, title, lang))
@@ -55,4 +56,4 @@ def render(view: View, form: str) -> bytes:
     from fsm_agent.diagrams.drawing import drawing_of
 
     drawing = drawing_of(view)
-    return drawing.source.encode() if form == "dot" else drawing.pipe(form)  # type: ignore[return-value]  # bytes without an encoding
+    return str(drawing.source).encode() if form == "dot" else drawing.picture(form)

@@ -14,38 +14,44 @@ from fsm_agent.diagrams.layout import described_svg, lay_out
 
 
 class Drawing(graphviz.Digraph):  # type: ignore[misc]  # graphviz has no type hints
-    """The digraph of a view. It can be changed like any other; a copy has no view and hence no description."""
+    """The digraph of a view. It can be changed like any other; a copy of it has no view, hence no description.
 
-    view_of: View | None = None
-    """What it was drawn from."""
+    ``pipe`` and ``render`` use the ``dot`` program only where they are given an engine or an option that it alone knows.
+    """
 
-    def pipe(self, format: str | None = None, *args: Any, encoding: str | None = None, **options: Any) -> bytes | str:  # noqa: A002  # graphviz's name
-        """The picture as bytes, or as text with ``encoding``. Options that only the ``dot`` program knows are passed on to it."""
+    view_drawn: View | None = None
+
+    def pipe(self, format: str | None = None, *args: Any, encoding: str | None = None, **options: Any) -> Any:  # noqa: A002  # graphviz's name
+        """The picture: bytes, or text with ``encoding``."""
         if args or options.keys() - {"quiet"} or self.engine != "dot":
-            return super().pipe(format, *args, encoding=encoding, **options)  # type: ignore[no-any-return]  # untyped
-        form = format or self.format
-        data = lay_out(self.source, form)
-        if form == "svg" and self.view_of is not None:
-            graph = self.view_of.graph
-            data = described_svg(data.decode(), graph.title, graph.description).encode()
+            return super().pipe(format, *args, encoding=encoding, **options)
+        data = self.picture(format or self.format)
         return data if encoding is None else data.decode(encoding)
+
+    def picture(self, form: str) -> bytes:
+        """The picture in a format of Graphviz's; an SVG has a title and a description. Raises ``LayoutError``."""
+        data = lay_out(self.source, form)
+        if form == "svg" and self.view_drawn is not None:
+            graph = self.view_drawn.graph
+            data = described_svg(data.decode(), graph.title, graph.description).encode()
+        return data
 
     def render(
         self,
         filename: str | PathLike[str] | None = None,
         directory: str | PathLike[str] | None = None,
-        *,
-        view: bool = False,
-        cleanup: bool = False,
-        format: str | None = None,
+        view: bool = False,  # noqa: FBT001, FBT002  # graphviz's signature
+        cleanup: bool = False,  # noqa: FBT001, FBT002  # graphviz's signature
+        format: str | None = None,  # noqa: A002  # graphviz's name
         **options: Any,
-    ) -> str:  # noqa: A002  # graphviz's name
-        """Write DOT text to ``filename`` and the picture beside it, and give the picture's path."""
+    ) -> str:
+        """Write DOT text to ``filename`` and the picture beside it, as ``filename.svg``, and give the picture's path."""
         if options.keys() - {"quiet", "quiet_view"} or self.engine != "dot":
-            return super().render(filename, directory, view=view, cleanup=cleanup, format=format, **options)  # type: ignore[no-any-return]  # untyped
+            return str(super().render(filename, directory, view=view, cleanup=cleanup, format=format, **options))
         source = Path(self.save(filename, directory))
-        picture = source.with_name(f"{source.name}.{format or self.format}")
-        picture.write_bytes(self.pipe(format or self.format))
+        form = format or self.format
+        picture = source.with_name(f"{source.name}.{form}")
+        picture.write_bytes(self.picture(form))
         if cleanup:
             source.unlink()
         if view:
@@ -57,8 +63,7 @@ class Drawing(graphviz.Digraph):  # type: ignore[misc]  # graphviz has no type h
 
 def drawing_of(view: View) -> Drawing:
     """The digraph of a view."""
-    drawing = Drawing(view.graph.name)
-    drawing.format = "svg"
-    drawing.view_of = view
+    drawing = Drawing(view.graph.name, format="svg")
+    drawing.view_drawn = view
     dot.fill(drawing, view.graph)
     return drawing

@@ -9,7 +9,7 @@ from fsm_agent.diagrams.readings import words
 from fsm_agent.diagrams.text import one_line
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
-from fsm_agent.table import HALTED, INITIAL, ROWS, STATES, Row, rows_for
+from fsm_agent.table import HALTED, INITIAL, PURE, ROWS, STATES, Row, rows_for
 
 
 def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> View:
@@ -24,7 +24,7 @@ def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH
     )
     states = [Node(state, "state", column, (Line(state, "name"),)) for column, state in enumerate(STATES, 1) if state != HALTED]
     halts = [
-        Node(halted_id(reasons, reason), "halted", len(STATES), (Line(f"Halted({one_line(reason, 40)})", "name"),), reason)
+        Node(halted_id(reasons, reason), "halted", _column(reason, rows), (Line(f"Halted({one_line(reason, 40)})", "name"),), reason)
         for reason in reasons
     ]
     edges = [Edge(START, START, INITIAL, "row"), *(_edge(row, reasons, lang) for row in rows)]
@@ -33,8 +33,9 @@ def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH
 
 
 def _column(reason: str, rows: Sequence[Row]) -> int:
-    """A halt stands after the last state that leads to it."""
-    return max(STATES.index(row.source) for row in rows if row.reason == reason) + 2
+    """A halt that is judged stands right after its state; one that the world brings about, at the end."""
+    sources = {row.source for row in rows if row.reason == reason}
+    return STATES.index(sources.pop()) + 2 if sources <= PURE and len(sources) == 1 else len(STATES)
 
 
 def _edge(row: Row, reasons: list[str], lang: Language) -> Edge:

@@ -28,7 +28,7 @@ def mermaid(graph: Graph) -> str:
         f"  classDef start fill:{palette.INK},stroke:{palette.INK}",
         f"  classDef answer fill:{palette.ANSWER_FILL},stroke:{palette.ANSWER},color:{palette.INK}",
         f"  classDef stop fill:{palette.STOP_FILL},stroke:{palette.STOP},color:{palette.INK}",
-        f"  classDef current stroke-width:3px",
+        "  classDef current stroke-width:3px",
         *(["  classDef notes fill:none,stroke:none,text-align:left"] if graph.notes else []),
     ]
     return "\n".join(lines) + "\n"

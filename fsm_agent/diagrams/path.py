@@ -13,7 +13,8 @@ from fsm_agent.guards import Evidence
 from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import halting_reading, message_of
-from fsm_agent.table import HALTED, INITIAL, STATES, Row
+from fsm_agent.table import HALTED, INITIAL, STATES
+from fsm_agent.traces import Trace
 
 MAX_NUMBERS = 12
 """Up to so many step numbers are listed; from there they are counted."""
@@ -28,8 +29,15 @@ READINGS_WIDTH = 30
 """Of the readings beside an edge, in columns."""
 
 
-def path_view(run: Run, title: str = "", lang: Language | None = None) -> View:
-    """The path that ``run`` took. ``title`` names the run; ``lang`` is by default the language in which its model was spoken to."""
+def path_view(run: Run | Trace, title: str = "", lang: Language | None = None) -> View:
+    """The path that a run took; a trace is replayed.
+
+    ``title`` names the run (a trace may have its own), ``lang`` is by default the language in which its model was spoken to.
+    Raises ``TraceError`` as ``Trace.replay`` does.
+    """
+    if isinstance(run, Trace):
+        title = title or run.header.title
+        run = run.replay()
     lang = lang or run.protocol.lang
     heading = _title(run, one_line(title, 60), lang)
     ending = _ending(run, lang, WIDTH)
@@ -103,8 +111,7 @@ def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
             what = readings.of_guard(takes[-1], row.reason) or words(row.label, lang)
             judged = [Line(text, "reading") for text in _joined(readings.let_pass(row, run.wiring.rows, takes))]
             steps = [Line(text, "steps") for text in _numbers([each.step for each in takes], lang)]
-            kind = "halting" if row.dest == HALTED else "taken"
-            yield Edge(row.id, row.source, dest, kind, (*steps, Line(what), *judged), len(takes))
+            yield Edge(row.id, row.source, dest, "halting" if row.dest == HALTED else "taken", (*steps, Line(what), *judged), len(takes))
         elif row.dest not in {HALTED, row.source}:
             yield Edge(row.id, row.source, row.dest, "untaken", (Line(words(row.label, lang)),))
 

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 JOINERS = "\u200c\u200d"
 """Invisible characters that words of some scripts, and some emoji, need."""
 
 
 def one_line(text: str, width: int) -> str:
-    """``text`` on one line of at most ``width`` columns: runs of white space are one space, what cannot be shown is an escape, the rest is cut."""
-    shown: list[str] = []
-    used = 0
-    for char in " ".join(text[: width * 8].split()):
-        piece = char if _is_shown(char) else char.encode("unicode_escape").decode()
-        used += columns(piece)
-        shown.append(piece)
-        if used > width or len(shown) > width * 4:
-            return _cut(shown, width - 1) + "…"
-    return "".join(shown) + ("…" if len(text) > width * 8 else "")
+    """``text`` on one line of at most ``width`` columns.
+
+    Runs of white space are one space, what cannot be shown is an escape, and what is too long is cut.
+    """
+    read = text[: width * 8]
+    pieces = [char if _is_shown(char) else _escape(char) for char in " ".join(read.split())]
+    whole = len(read) == len(text) and len(pieces) <= width * 4 and columns("".join(pieces)) <= width
+    return "".join(pieces) if whole else _cut(pieces[: width * 4], width - 1).rstrip() + "…"
 
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
     """``text`` in at most ``lines`` lines of ``width`` columns, broken at spaces where there are any, and cut after that."""
-    rest = one_line(text, width * lines)
+    rest = one_line(text, width * (lines + 1))
     found: list[str] = []
     while rest and len(found) < lines:
-        line = rest if columns(rest) <= width else _cut(rest, width)
-        if len(line) < len(rest) and " " in line and rest[len(line)] != " " and columns(line[: line.rindex(" ")]) > width // 2:
-            line = line[: line.rindex(" ")]
+        line = _cut(rest, width)
+        space = line.rfind(" ")
+        if len(line) < len(rest) and rest[len(line)] != " " and space > len(line) // 2:
+            line = line[:space]
         found.append(line.strip())
         rest = rest[len(line) :].strip()
     if rest:
-        found[-1] = one_line(f"{found[-1]}…" if columns(found[-1]) < width else found[-1] + "……", width)
+        found[-1] = _cut(found[-1], width - 1).rstrip("… ") + "…"
     return found
 
 
@@ -48,7 +48,12 @@ def _is_shown(char: str) -> bool:
     return char in JOINERS or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
-def _cut(pieces: list[str] | str, width: int) -> str:
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
+def _cut(pieces: Sequence[str], width: int) -> str:
+    """The first pieces, as many as fit into ``width`` columns."""
     used = 0
     for i, piece in enumerate(pieces):
         used += columns(piece)
