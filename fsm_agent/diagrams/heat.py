@@ -62,7 +62,7 @@ class Heat:
         self.model_calls += run.step
         self.times.update(edges)
         self.taken_by.update(edges.keys())
-        self.halts[run.reason, recording.outcome] += 1
+        self.halts[run.reason, recording.outcome if recording.outcome in OUTCOMES else "unknown"] += 1
         if run.reason == "recording_ended":
             self.endings[recording.ending] += 1
 
@@ -158,7 +158,7 @@ def _outcomes(heat: Heat, reason: str | None, lang: Language) -> str:
 
 
 def _endings(heat: Heat) -> list[str]:
-    return [f"{ending} {number:,} ({percent(number / heat.runs)})" for ending, number in heat.endings.most_common()]
+    return [f"{one_line(ending, 30)} {number:,} ({percent(number / heat.runs)})" for ending, number in heat.endings.most_common()]
 
 
 def _edges(heat: Heat, lang: Language) -> Iterator[Edge]:

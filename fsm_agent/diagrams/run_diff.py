@@ -48,7 +48,7 @@ class Parting:
     """Where two runs first differ."""
 
     step: int
-    """0: before the first model call. Talk counts as talk, whatever its words."""
+    """Talk counts as talk, whatever its words."""
     first: str
     """What happened there in each of them; empty: it had ended before."""
     second: str
@@ -121,7 +121,7 @@ def _ended(run: Run, lang: Language) -> str:
 
 
 def _steps(run: Run) -> dict[int, tuple[Told, ...]]:
-    """By step, what happened in it."""
+    """By step, what happened in it. That a recording ends is nothing that happened."""
     steps: dict[int, list[Told]] = {}
     decisions = iter(run.decisions)
     event: Event | None = None
@@ -129,6 +129,8 @@ def _steps(run: Run) -> dict[int, tuple[Told, ...]]:
         if not isinstance(entry, Taken):
             event = entry
             continue
+        if isinstance(event, RecordingEnded):
+            break
         here = steps.setdefault(entry.step, [])
         if event is not None:
             here.append(_of_decision(next(decisions)) if isinstance(event, ModelReplied) else _of_event(event))
@@ -153,7 +155,7 @@ def _of_decision(decision: Decision) -> Told:
 
 
 def _of_event(event: Event) -> Told:
-    """An event other than a reply."""
+    """An event other than a reply or an end."""
     match event:
         case ToolsReturned(observations=observations) | Cancelled(observations=observations):
             seen = tuple((each.tool, each.text, each.kind) for each in observations)
@@ -163,7 +165,7 @@ def _of_event(event: Event) -> Told:
         case UserSpoke(text=text):
             return Told(("spoke",), text)
         case ModelReplied() | RecordingEnded():
-            return Told((type(event).__name__,), type(event).__name__)
+            return Told((type(event).__name__,), "")
         case _:
             assert_never(event)
 
