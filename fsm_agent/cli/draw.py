@@ -25,9 +25,10 @@ FORMATS = {
     ".mmd": "mermaid",
     ".mermaid": "mermaid",
     ".txt": "text",
+    ".html": "html",
 }
 NAMES = sorted(set(FORMATS.values()))
-TEXTUAL = {"dot", "mermaid", "text"}
+TEXTUAL = {"dot", "mermaid", "text", "html"}
 VIEWS = ("path", "machine", "heat", "diff")
 
 
@@ -69,7 +70,8 @@ def draw(
     """Draw the machine, the path of a run, the heat map of many runs, or what tells two runs or two groups of runs apart.
 
     SOURCE is `machine` (the whole transition table, the default), a scenario (its name or TOML file), a trace file, a ledger, or a file of
-    recordings. With --view machine, the machine with the guards of that run. The format `text` is for terminals and screen readers.
+    recordings. With --view machine, the machine with the guards of that run. The format `text` is for terminals and screen readers;
+    `html` is a page in which a run is stepped through edge by edge.
 
     \b
     fsm-agent draw runs.db --run 9/2 -o path.svg
@@ -81,7 +83,11 @@ def draw(
 
     with faults():
         form = format_of(output, form)
-        write(_picture(Chosen(sources or ("machine",), lang=lang, **chosen), view), output, form)
+        asked = Chosen(sources or ("machine",), lang=lang, **chosen)
+        if form == "html":
+            _put(_player(asked, view), output, form)
+        else:
+            write(_picture(asked, view), output, form)
 
 
 def _picture(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | None) -> View:
@@ -108,18 +114,38 @@ def _picture(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | 
             return draw_runs.diff(chosen)
 
 
+def _player(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | None) -> bytes:
+    """The page in which the run that is chosen is stepped through. Raises as ``_picture`` does."""
+    from fsm_agent.cli.draw_runs import usual_view
+    from fsm_agent.player import player_page
+
+    if chosen.sources == ("machine",) or (view or usual_view(chosen)) != "path":
+        raise Fault("a page (html) steps through one run: name a scenario, a trace, or with --run one run of several")
+    return player_page(*chosen.run()).encode()
+
+
 def draw_run(run: Run, title: str, output: Path, form: str | None) -> None:
     """Draw the path of ``run`` into a file. Raises ``Fault`` for an unknown ending, ``OSError`` where it cannot be written."""
     from fsm_agent.diagrams import path_view
 
-    write(path_view(run, title), output, format_of(output, form))
+    form = format_of(output, form)
+    if form == "html":
+        from fsm_agent.player import player_page
+
+        _put(player_page(run, title).encode(), output, form)
+    else:
+        write(path_view(run, title), output, form)
 
 
 def write(picture: View, output: Path | None, form: str) -> None:
     """Render a view to a file or to stdout."""
     from fsm_agent.diagrams import render
 
-    rendered = render(picture, form)
+    _put(render(picture, form), output, form)
+
+
+def _put(rendered: bytes, output: Path | None, form: str) -> None:
+    """Write what was rendered to a file or to stdout."""
     if output is not None:
         output.write_bytes(rendered)
     elif form in TEXTUAL:
