@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.text import Text
 
 from fsm_agent.cli.sources import new_run, play
 from fsm_agent.drivers import run as run_agent
@@ -23,6 +24,7 @@ from fsm_agent.stepper.lines import play as play_lines
 from fsm_agent.stepper.lines import shown
 from fsm_agent.stepper.page import page_of, shown_messages
 from fsm_agent.stepper.screen import list_frame, page_frame
+from fsm_agent.stepper.wrapping import wrapped
 from fsm_agent.tools import add, now, tool
 from fsm_agent.traces import Trace
 from fsm_agent.traces.record import header_of
@@ -369,12 +371,12 @@ def test_a_narrow_terminal_has_all_that_matters() -> None:
     assert [line.plain for line in frame.lines] == [
         "Scenario c           edge 8 of 8, step 2",
         "D P E O [Halted(consecutive_errors)]",
-        "Observing -> Halted(consecutive_errors) ",
+        "Observing -> Halted(consecutive_errors)",
         "errors",
         "errors 2/2 (trips) · steps 2/10",
-        "why: stopped: 2 failed tool calls in a ",
+        "why: stopped: 2 failed tool calls in a",
         "row, circuit breaker tripped",
-        "step 1: add expected an integer, got ",
+        "step 1: add expected an integer, got",
         "… 2 more lines (down)",
         "n next p back t type ? help q quit",
     ]
@@ -414,6 +416,26 @@ def test_a_frame_fits_into_every_terminal(text: str, width: int, height: int, sc
         assert len(frame.lines) == height
         assert all(cell_len(line.plain) <= width for line in frame.lines)
         assert not any("\n" in line.plain for line in frame.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("one two three", ["one two ", "three"]),
+        ("连续两次失败，熔断退出。", ["连续两次", "失败，熔", "断退出。"]),
+        ("add 的参数（整数）", ["add 的参", "数（整", "数）"]),
+        ("abcdefghijkl", ["abcdefgh", "ijkl"]),
+        ("12345678   next", ["12345678   ", "next"]),
+        ("", [""]),
+    ],
+)
+def test_lines_break_at_spaces_and_between_chinese_characters(text: str, lines: list[str]) -> None:
+    assert [piece.plain for piece in wrapped(Text(text), 8)] == lines
+
+
+@given(texts, st.integers(2, 40))
+def test_nothing_is_lost_where_lines_break(text: str, width: int) -> None:
+    assert "".join(piece.plain for piece in wrapped(Text(text), width)) == Text(text).plain
 
 
 # --- keys --------------------------------------------------------------------------------------------------------

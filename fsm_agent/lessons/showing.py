@@ -102,4 +102,5 @@ def _text(picture: Picture, lesson: Lesson, lang: Language) -> str:
 
 
 def _hint(lesson: Lesson, lang: Language) -> str:
-    return lang.say("The answers to the questions: {command}", command=f"fsm-agent learn {lesson.number} --answers")
+    command = f"fsm-agent learn {lesson.number} --answers"
+    return lang.say("The answers to the questions: {command}", command=command)

@@ -89,7 +89,8 @@ def _next(lesson: Lesson, lang: Language) -> str:
         for rel, number, word in (("prev", lesson.number - 1, "←"), ("next", lesson.number + 1, "→"))
         if number in around
     ]
-    return f'<nav aria-label="{escape(lang.say("lessons"))}">{"".join(links)}</nav>'
+    label = lang.say("lessons before and after")
+    return f'<nav aria-label="{escape(label)}">{"".join(links)}</nav>'
 
 
 def _bare(lesson: Lesson) -> str:

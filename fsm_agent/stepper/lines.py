@@ -78,7 +78,7 @@ def shown(stepper: Stepper, lang: Language) -> list[str]:
     lines.append(f"[{page.place}] {page.edge}  {page.label}")
     lines += _items(page.items)
     if page.gauges:
-        lines.append(f"  {lang.say('guards')}: {' · '.join(gauge.shown for gauge in page.gauges)}")
+        lines.append("  " + lang.say("guards: {readings}", readings=" · ".join(gauge.shown for gauge in page.gauges)))
     lines += _items(page.ending)
     return [*lines, f"  {page.asked}"] if page.asked else lines
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from fsm_agent.language import Language
 from fsm_agent.stepper.page import Gauge, Item, Page
+from fsm_agent.stepper.wrapping import wrapped
 from fsm_agent.table import HALTED, STATES
 
 ROOMY_ROWS = 18
@@ -57,7 +57,7 @@ def list_frame(title: str, items: Iterable[Item], width: int, height: int, lang:
 def assembled(head: Sequence[Text], middle: Sequence[Text], last: Text, width: int, height: int, lang: Language, scroll: int) -> Frame:
     """Head, as much of the middle as fits, and the last line. What does not fit is counted."""
     top = list(head[: max(height - 2, 0)])
-    body = list(_wrapped(middle, width))
+    body = [piece for line in middle for piece in wrapped(line, width)]
     room = max(height - len(top) - 1, 0)
     furthest = max(len(body) - room, 0)
     first = min(scroll, furthest)
@@ -126,14 +126,9 @@ def _items(items: Iterable[Item], style: str) -> Iterator[Text]:
         yield from (Text(f"  {line}") for line in more)
 
 
-def _wrapped(lines: Iterable[Text], width: int) -> Iterator[Text]:
-    console = Console(width=max(width, 2))
-    for line in lines:
-        yield from line.wrap(console, max(width, 2), overflow="fold") or [Text()]
-
-
 def fitted(line: Text, width: int) -> Text:
     """The line, cut where it is too wide."""
     line = line.copy()
+    line.rstrip()
     line.truncate(max(width, 1), overflow="ellipsis")
     return line
