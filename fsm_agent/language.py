@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 LANGUAGES = ("en", "zh")
 """The codes that ``--lang`` takes."""
@@ -24,23 +23,32 @@ def _english_count(one: str, many: str, n: int) -> str:
     return one if n == 1 else many
 
 
-class Language(NamedTuple):
-    """Turns an English format string and its fields into a sentence of one language."""
+class Language:
+    """Turns an English format string and its fields into a sentence of one language. (No attrs: ``--help`` needs this module.)"""
 
-    code: str = "en"
-    """``en`` or ``zh``."""
-    translate: Callable[[str], str] = _same
-    """Format string to format string (``gettext``)."""
-    translate_count: Callable[[str, str, int], str] = _english_count
-    """Singular, plural and number to the format string for that number (``ngettext``)."""
+    __slots__ = ("_translate", "_translate_count", "code")
+
+    def __init__(
+        self,
+        code: str = "en",
+        translate: Callable[[str], str] = _same,
+        translate_count: Callable[[str, str, int], str] = _english_count,
+    ) -> None:
+        """``translate``: format string to format string (``gettext``); ``translate_count``: singular, plural, number to the one for it."""
+        self.code = code
+        self._translate = translate
+        self._translate_count = translate_count
+
+    def __repr__(self) -> str:
+        return f"Language({self.code!r})"
 
     def say(self, text: str, /, **fields: object) -> str:
         """The sentence ``text`` in this language, its ``{fields}`` filled in."""
-        return self.translate(text).format(**fields)
+        return self._translate(text).format(**fields)
 
     def count(self, one: str, many: str, /, n: int, **fields: object) -> str:
         """The sentence for ``n`` things; ``{n}`` is a field like the others."""
-        return self.translate_count(one, many, n).format(n=n, **fields)
+        return self._translate_count(one, many, n).format(n=n, **fields)
 
 
 ENGLISH = Language()
