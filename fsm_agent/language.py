@@ -26,7 +26,7 @@ def _english_count(one: str, many: str, n: int) -> str:
 class Language:
     """Turns an English format string and its fields into a sentence of one language. (No attrs: ``--help`` needs this module.)"""
 
-    __slots__ = ("_translate", "_translate_count", "code")
+    __slots__ = ("code", "translate", "translate_count")
 
     def __init__(
         self,
@@ -36,19 +36,19 @@ class Language:
     ) -> None:
         """``translate``: format string to format string (``gettext``); ``translate_count``: singular, plural, number to the one for it."""
         self.code = code
-        self._translate = translate
-        self._translate_count = translate_count
+        self.translate = translate
+        self.translate_count = translate_count
 
     def __repr__(self) -> str:
         return f"Language({self.code!r})"
 
     def say(self, text: str, /, **fields: object) -> str:
         """The sentence ``text`` in this language, its ``{fields}`` filled in."""
-        return self._translate(text).format(**fields)
+        return self.translate(text).format(**fields)
 
     def count(self, one: str, many: str, /, n: int, **fields: object) -> str:
         """The sentence for ``n`` things; ``{n}`` is a field like the others."""
-        return self._translate_count(one, many, n).format(n=n, **fields)
+        return self.translate_count(one, many, n).format(n=n, **fields)
 
 
 ENGLISH = Language()
