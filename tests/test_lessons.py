@@ -305,7 +305,7 @@ def test_a_lesson_on_a_terminal_is_formatted() -> None:
             written += piece
     except OSError:  # the end, on Linux
         pass
-    assert child.wait() == 0
+    assert child.wait() == 0, written.decode()
     os.close(leader)
     assert b"# 1." not in written
     assert b"\x1b[1m$ fsm-agent run f" in written
