@@ -40,7 +40,7 @@ test: $(DEV) ## Run the tests
 
 cover: $(DEV) ## Run the tests with branch coverage; the core must stay above 95 %
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term-missing:skip-covered
-	$(BIN)/python -m coverage report --fail-under=95 --include='fsm_agent/table.py,fsm_agent/machine.py,fsm_agent/events.py,fsm_agent/guards/*,fsm_agent/protocols/*,fsm_agent/traces/*'
+	$(BIN)/python -m coverage report --fail-under=95 --include='fsm_agent/table.py,fsm_agent/machine/*,fsm_agent/events.py,fsm_agent/guards/*,fsm_agent/protocols/*,fsm_agent/traces/*'
 
 check: $(DEV) ## Lint, types, unused dependencies
 	$(BIN)/ruff check

@@ -94,3 +94,9 @@ def test_the_top_level_holds_nothing_but_what_is_agreed() -> None:
         "tests",
         "diagrams",
     }
+
+
+def test_every_pattern_of_the_coverage_bar_matches_a_file() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (patterns,) = re.findall(r"--include='([^']+)'", makefile)
+    assert all(list(ROOT.glob(pattern)) for pattern in patterns.split(","))
