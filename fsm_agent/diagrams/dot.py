@@ -127,7 +127,7 @@ def _empty(height: int) -> str:
 
 
 def _cell(line: Line, colour: str) -> str:
-    text = escape(line.text).replace("\\", "&#92;")
+    text = escape(line.text).replace("\\", "\\\\")  # Graphviz reads \N and the like here too, and two backslashes as one
     match line.tone:
         case "title":
             return f'<TD ALIGN="LEFT"><B><FONT COLOR="{colour}">{text}</FONT></B></TD>'

@@ -47,8 +47,8 @@ class Drawing(graphviz.Digraph):  # type: ignore[misc]  # graphviz has no type h
     ) -> str:
         """Write DOT text to ``filename`` and the picture beside it, as ``filename.svg``, and give the picture's path."""
         if options.keys() - {"quiet", "quiet_view"} or self.engine != "dot":
-            return str(super().render(filename, directory, view=view, cleanup=cleanup, format=format, **options))
-        source = Path(self.save(filename, directory))
+            return str(super().render(filename, directory=directory, view=view, cleanup=cleanup, format=format, **options))
+        source = Path(self.save(filename, directory=directory))
         form = format or self.format
         picture = source.with_name(f"{source.name}.{form}")
         picture.write_bytes(self.picture(form))

@@ -38,8 +38,8 @@ def lay_out(source: str, form: str) -> bytes:
             if form == "png":
                 graph.graph_attr["dpi"] = str(PNG_DPI)
             return bytes(graph.draw(format=form, prog="dot"))
-        except (ValueError, OSError) as error:
-            raise LayoutError(f"cannot draw {form}: {error}") from None
+        except (ValueError, TypeError, OSError) as error:  # TypeError: how pygraphviz meets an unknown format
+            raise LayoutError(f"cannot draw the format {form!r}: {error}") from None
         finally:
             graph.close()
 

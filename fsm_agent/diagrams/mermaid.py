@@ -67,5 +67,6 @@ def _code(text: str) -> str:
 
 
 def _yaml(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """A title, where no character codes are read: what would be a tag or a directive is written so that it is none."""
+    harmless = text.replace("<", "‹").replace(">", "›").replace("%%", "% %").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{harmless}"'

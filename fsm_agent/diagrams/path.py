@@ -44,8 +44,9 @@ def path_view(run: Run | Trace, title: str = "", lang: Language | None = None) -
     readings = Readings(run.wiring.guards, lang)
     nodes = (Node(START, "start", 0), *_states(run, lang), *_halt(run, ending))
     edges = (Edge(START, START, INITIAL, "taken", times=1), *_edges(run, readings, lang))
-    text = timeline(run, heading, [line.text for line in _ending(run, lang, TEXT_WIDTH)], lang)
-    return View(Graph("path", heading, _description(heading, edges, ending, run, lang), nodes, edges), text)
+    told = [line.text for line in _ending(run, lang, TEXT_WIDTH)]
+    text = timeline(run, heading, told, lang)
+    return View(Graph("path", heading, _description(heading, edges, told, run, lang), nodes, edges), text)
 
 
 def _title(run: Run, title: str, lang: Language) -> str:
@@ -136,18 +137,17 @@ def _joined(readings: Sequence[str]) -> list[str]:
     return lines
 
 
-def _description(title: str, edges: Sequence[Edge], ending: Sequence[Line], run: Run, lang: Language) -> str:
+def _description(title: str, edges: Sequence[Edge], ending: Sequence[str], run: Run, lang: Language) -> str:
     """The picture in words."""
     say = lang.say
 
-    def told(edge: Edge) -> str:
+    def in_words(edge: Edge) -> str:
         dest = f"Halted({one_line(run.reason or '', WIDTH)})" if edge.kind == "halting" else edge.dest
         return say("{source} to {dest} ({what})", source=edge.source, dest=dest, what="; ".join(line.text for line in edge.lines))
 
     rows = [edge for edge in edges if edge.id != START]
-    taken = [told(edge) for edge in rows if edge.times]
-    untaken = [told(edge) for edge in rows if not edge.times]
+    taken = [in_words(edge) for edge in rows if edge.times]
+    untaken = [in_words(edge) for edge in rows if not edge.times]
     parts = [title, say("Edges taken, with their step numbers: {edges}", edges=", ".join(taken) or say("none"))]
     parts += [say("Edges not taken: {edges}", edges=", ".join(untaken))] if untaken else []
-    parts += [" / ".join(line.text for line in ending)] if ending else []
-    return "\n".join(parts)
+    return "\n".join([*parts, *ending])

@@ -45,7 +45,8 @@ class Readings:
 
 def words(label: str, lang: Language) -> str:
     """A label of the table or of a guard, in the language where the catalogue has it."""
-    return one_line(lang.translate(label) if label else "", 40)
+    as_format = label.replace("{", "{{").replace("}", "}}")  # a label is no format string: its braces are its own
+    return one_line(lang.say(as_format) if label else "", 40)
 
 
 def number(value: float) -> str:
