@@ -35,6 +35,7 @@ DARK: Mapping[str, str] = {
     palette.FIRST: "#cda8ec",
     palette.SECOND: "#5fcaca",
     "#1a1a1a": "#e6eaef",
+    "#000000": "#e6eaef",
     "#d0d0d0": "#3a444f",
     "#0072b2": "#5ab4e5",
     "#d55e00": "#ff9a4d",
