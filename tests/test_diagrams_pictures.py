@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from functools import cache
 from pathlib import Path
@@ -249,6 +251,15 @@ def test_what_cannot_be_drawn_is_said_in_one_line(capfd: pytest.CaptureFixture[s
         lay_out("no graph", "svg")
     with pytest.raises(LayoutError, match=r"^cannot draw the format 'nothing': "):
         lay_out("digraph {}", "nothing")
+
+
+def test_graphviz_says_what_is_wrong_and_nothing_of_fonts() -> None:
+    script = "from fsm_agent.diagrams import machine_view, render; from fsm_agent.diagrams.layout import lay_out; render(machine_view(), 'png'); lay_out('no graph', 'svg')"
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent
+    ).stderr
+    assert said.startswith("Error: syntax error in line 1 near 'no'\nTraceback")
+    assert said.splitlines()[-1].startswith("fsm_agent.diagrams.layout.LayoutError: not DOT text: ")
 
 
 def test_several_threads_draw_at_once() -> None:

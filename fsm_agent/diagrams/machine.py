@@ -53,11 +53,10 @@ def _condition(row: Row) -> str:
 def _listing(rows: Sequence[Row], lang: Language) -> Iterator[str]:
     """The rows by state, in the order in which they are tried."""
     wide = max(len(_condition(row)) for row in rows)
+    remarks = {INITIAL: lang.say("a run starts here"), HALTED: lang.say("the end")}
     for state in STATES:
         yield ""
-        yield state + (
-            f" ({lang.say('a run starts here')})" if state == INITIAL else f" ({lang.say('the end')})" if state == HALTED else ""
-        )
+        yield f"{state} ({remarks[state]})" if state in remarks else state
         for row in rows:
             if row.source == state:
                 dest = f"Halted({one_line(row.reason or '', 40)})" if row.dest == HALTED else row.dest
