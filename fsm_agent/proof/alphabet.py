@@ -174,13 +174,16 @@ def _newest_first(known: int) -> Iterable[int]:
     return known, *range(known)
 
 
-def _texts(kinds: Sequence[ObservationKind], known: int) -> Iterator[tuple[int, ...]]:
-    """For observations of these kinds, the texts that they may have: all new, or some of them again, but errors again only when all are."""
-    may_be_again = {"ok"} if "ok" in kinds else {"tool_error"}
-    choices = [
-        [known + i, *range(known), *range(known, known + i)] if kind in may_be_again else [known + i] for i, kind in enumerate(kinds)
-    ]
-    return product(*choices)
+def _texts(kinds: Sequence[ObservationKind], known: int) -> list[tuple[int, ...]]:
+    """For observations of these kinds, the texts that they may have: new, or one again; errors again only where nothing succeeds."""
+    may_be_again = "ok" if "ok" in kinds else "tool_error"
+    found: list[tuple[int, ...]] = [()]
+    for kind in kinds:
+        before, found = found, []
+        for texts in before:
+            new = max((known, *(index + 1 for index in texts)))
+            found += [(*texts, index) for index in (new, *(range(new) if kind == may_be_again else ()))]
+    return found
 
 
 def _in_order(batch: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> bool:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import attrs
 
 from fsm_agent.guards import Guard
 from fsm_agent.machine import Run
-from fsm_agent.proof.prover import Bound, Core, Endless, Found, Prover, Undecided
+from fsm_agent.proof.prover import Bound, Core, Endless, Found, Never, Prover, Undecided
+from fsm_agent.proof.states import Halt
 from fsm_agent.proof.structure import Structure, only_halts, structure_of
 from fsm_agent.proof.trail import Fault, Refuted
+from fsm_agent.proof.watched import GuardFailed, Restart, Uncheckable
 from fsm_agent.table import Row, rows_for
 
-MAX_STATES = 20_000
+MAX_STATES = 10_000
 """States of one space, by default."""
 BATCH = 2
 """Tool calls that a reply may hold, by default: one, and several."""
 JUDGED_STATES = 400
 """States of a guard's own space in which it is tried at least."""
+ALONE_STATES = 1_000
+"""States of a guard's own space, in which runs need not halt, before it is searched together with those that make them."""
 
 Verdict = Literal["proved", "refuted", "undecided"]
 Status = Literal["reached", "never", "shadowed", "undecided"]
@@ -72,11 +76,15 @@ def prove(guards: Sequence[Guard], *, max_states: int = MAX_STATES, batch: int =
     rows = rows_for(guard.edge() for guard in guards)
     prover = Prover(guards, max_states=max_states, batch=batch, apart=only_halts(rows))
     proof = Proof(prover.guards, "refuted", structure_of(rows), batch=batch)
-    try:
-        proof = _searched(proof, prover, rows)
-    except Refuted as refuted:
-        proof = attrs.evolve(proof, counterexample=refuted.fault)
-    return attrs.evolve(proof, states=prover.states)
+    while True:
+        try:
+            return attrs.evolve(_searched(proof, prover, rows), states=prover.states)
+        except Refuted as refuted:
+            return attrs.evolve(proof, counterexample=refuted.fault, states=prover.states)
+        except GuardFailed as failed:
+            raise Uncheckable(f"{failed}, before anything had happened") from None
+        except Restart:
+            continue  # a guard was found out while a run was tried: what was found before does not count
 
 
 def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
@@ -86,7 +94,7 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
         return attrs.evolve(proof, counterexample=core)
     if isinstance(core, Undecided):
         return attrs.evolve(proof, verdict="undecided", undecided=core)
-    endings = tuple(_ending(prover, reason) for reason in dict.fromkeys(row.reason for row in rows if row.reason))
+    endings = tuple(_ending(prover, reason, core) for reason in dict.fromkeys(row.reason for row in rows if row.reason))
     at_least = min(prover.max_states, JUDGED_STATES)
     in_part = [guard.reason for guard in prover.guards if not prover.judged_everywhere(guard, at_least)]
     model_calls = prover.most(core, lambda edge: edge.calls)
@@ -98,7 +106,7 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
     return attrs.evolve(
         proof,
         verdict="refuted" if broken else "proved" if settled else "undecided",
-        core=_in_order(core, prover.guards),
+        core=_in_order(core if model_calls is None else model_calls.core, prover.guards),
         model_calls=model_calls,
         tool_rounds=tool_rounds,
         tool_calls=tool_calls,
@@ -107,22 +115,30 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
     )
 
 
-def _ending(prover: Prover, reason: str) -> Ending:
-    """Whether runs end with ``reason``, and the shortest that does."""
-    is_guard = any(guard.reason == reason for guard in prover.guards)
-    found = prover.shortest(frozenset({reason} if is_guard else ()), lambda halt: halt.reason == reason)
-    if isinstance(found, Found):
-        return Ending(reason, "reached", found.run)
-    if isinstance(found, Undecided):
-        return Ending(reason, "undecided", depth=found.depth)
-    if not is_guard:
-        return Ending(reason, "never")
-    tripped = prover.shortest(frozenset({reason}), lambda halt: reason in halt.trips)
-    if isinstance(tripped, Found):
-        return Ending(reason, "shadowed", tripped.run, (str(tripped.run.reason),))
-    if isinstance(tripped, Undecided):
-        return Ending(reason, "undecided", depth=tripped.depth)
-    return Ending(reason, "never", because=_in_order(tripped.core - {reason}, prover.guards))
+def _ending(prover: Prover, reason: str, core: Core) -> Ending:
+    """Whether runs end with ``reason``, and the shortest that does. ``core``: guards under which every run halts."""
+
+    def shortest(wanted: Callable[[Halt], bool]) -> Found | Never | Undecided:
+        found = prover.shortest(alone, wanted, ALONE_STATES)
+        return prover.shortest(alone | core, wanted) if isinstance(found, Undecided) else found
+
+    alone = frozenset({reason} if any(guard.reason == reason for guard in prover.guards) else ())
+    found = shortest(lambda halt: halt.reason == reason)
+    if isinstance(found, Never) and alone:
+        tripped = shortest(lambda halt: reason in halt.trips)
+        if isinstance(tripped, Found):
+            return Ending(reason, "shadowed", tripped.run, (str(tripped.run.reason),))
+        found = tripped
+    match found:
+        case Found(run=run):
+            return Ending(reason, "reached", run)
+        case Never(core=keeps):
+            for each in keeps - alone:  # one guard may do
+                if prover.impossible(alone | {each}, lambda halt: reason in halt.trips, ALONE_STATES):
+                    keeps = alone | {each}
+            return Ending(reason, "never", because=_in_order(keeps - alone, prover.guards))
+        case Undecided(depth=depth):
+            return Ending(reason, "undecided", depth=depth)
 
 
 def _in_order(core: Core, guards: Sequence[Guard]) -> tuple[str, ...]:

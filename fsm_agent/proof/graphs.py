@@ -14,6 +14,8 @@ MOST_TRIED = 50
 """States of which the shortest loop through them is looked for, the nearest first."""
 
 Follow = Callable[[Node], Iterable[Edge]]
+Weight = Callable[[Edge], int]
+"""How often what is counted happens on an edge."""
 
 
 def of_the_machine(node: Node) -> Iterator[Edge]:
@@ -74,25 +76,25 @@ def components(nodes: Iterable[Node], follow: Follow) -> list[list[Node]]:
     return found
 
 
-def lasso(nodes: Iterable[Node]) -> Lasso | None:
-    """The shortest run that goes on for ever without any person's doing, in model calls; None: there is none among these states."""
-    circles = [
-        part for part in components(nodes, of_the_machine) if len(part) > 1 or any(e.dest is part[0] for e in of_the_machine(part[0]))
-    ]
+def lasso(nodes: Iterable[Node], *, weight: Weight | None = None) -> Lasso | None:
+    """The shortest run that goes on for ever without any person's doing, in model calls; None: there is none among these states.
+
+    With a weight: the shortest on which something happens again and again, if need be by a person's doing.
+    """
+    follow = of_the_machine if weight is None else all_edges
     best: tuple[tuple[int, int], Lasso] | None = None
-    for part in circles:
+    for part in components(nodes, follow):
+        inside = {id(node) for node in part}
         for node in sorted(part, key=lambda node: node.cost)[:MOST_TRIED]:
             if best is not None and node.cost >= best[0]:
                 break
-            loop = _way(node, node, part, of_the_machine)
-            cost = node.cost[0] + sum(edge.calls for edge in loop), node.cost[1] + sum(edge.rank for edge in loop)
-            if best is None or cost < best[0]:
-                best = cost, Lasso(tuple(node.path()), loop)
+            for edge in follow(node):
+                if id(edge.dest) in inside and (weight is None or weight(edge)):
+                    loop = (edge, *(() if edge.dest is node else _way(edge.dest, node, part, follow)))
+                    cost = node.cost[0] + sum(each.calls for each in loop), node.cost[1] + sum(each.rank for each in loop)
+                    if best is None or cost < best[0]:
+                        best = cost, Lasso(tuple(node.path()), loop)
     return None if best is None else best[1]
-
-
-def _turns_on_itself(node: Node) -> bool:
-    return any(edge.dest is node for edge in of_the_machine(node))
 
 
 @attrs.frozen
@@ -105,7 +107,7 @@ class Longest:
     counted: tuple[Edge, ...]
 
 
-def longest(root: Node, nodes: Iterable[Node], weight: Callable[[Edge], int], *, each_message: bool) -> Longest | None:
+def longest(root: Node, nodes: Iterable[Node], weight: Weight, *, each_message: bool) -> Longest | None:
     """The greatest sum of weights on a run; None: there is none, it can be as great as one likes.
 
     ``each_message``: between two messages of a person, wherever a run may be. Where runs are equal, the first letters win, which are the

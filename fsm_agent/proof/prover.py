@@ -14,6 +14,7 @@ counterexample-guided refinement, with sets of guards for abstractions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -21,15 +22,15 @@ from fsm_agent.guards import Guard
 from fsm_agent.machine import Run
 from fsm_agent.proof.alphabet import tools_for
 from fsm_agent.proof.gists import has_gist
-from fsm_agent.proof.graphs import Lasso, lasso, longest
+from fsm_agent.proof.graphs import Lasso, Weight, lasso, longest
 from fsm_agent.proof.guide import Guide
 from fsm_agent.proof.sight import is_blind, sight_of
 from fsm_agent.proof.space import Space
-from fsm_agent.proof.states import Broken, Edge, Halt, halt_of
+from fsm_agent.proof.states import Broken, Halt, halt_of
 from fsm_agent.proof.trail import Refuted, Trail
 from fsm_agent.proof.watched import Uncheckable, Watched
 
-ROUNDS = 2_000
+ROUNDS = 100
 """How often a loop is gone round, at most, to see what becomes of it under all guards."""
 GUIDE_STATES = 1_000
 """States of the small space that is explored to guide the search in a bigger one."""
@@ -169,7 +170,7 @@ class Prover:
 
     # --- how much at most ---
 
-    def most(self, core: Core, weight: Callable[[Edge], int]) -> Bound | None:
+    def most(self, core: Core, weight: Weight) -> Bound | None:
         """The greatest sum of weights on any run, where every run halts under ``core``; None: it could not be found."""
         best: Bound | None = None
         while True:
@@ -182,26 +183,34 @@ class Prover:
                 continue
             if not space.complete:
                 return best
-            found, each_message = longest(space.root, space.explored(), weight, each_message=False), False
-            if found is None:
-                found, each_message = longest(space.root, space.explored(), weight, each_message=True), True
+            found = longest(space.root, space.explored(), weight, each_message=False)
+            circle = lasso(space.explored(), weight=weight) if found is None else None
+            endless = self._gone_round(space, circle) if circle is not None else None
+            if isinstance(endless, frozenset):
+                core |= endless
+                continue
+            found = found or longest(space.root, space.explored(), weight, each_message=True)
             if found is None:
                 return best
             trail = self._trail(space)
-            best = Bound(found.most, trail.take((*found.before, *found.counted)), core, trail.run, each_message)
+            best = Bound(found.most, trail.take((*found.before, *found.counted)), core, trail.run, endless is not None)
             if best.exact:
                 return best
             core |= self._halting_guard(trail)
 
     # --- whether, and how soon ---
 
-    def shortest(self, core: Core, wanted: Callable[[Halt], bool]) -> Found | Never | Undecided:
-        """The run to a halt that is ``wanted`` with the fewest model calls. ``core``: the guards to begin with."""
+    def shortest(self, core: Core, wanted: Callable[[Halt], bool], limit: int | None = None) -> Found | Never | Undecided:
+        """The run to a halt that is ``wanted`` with the fewest model calls.
+
+        ``core``: the guards to begin with; their own space is given up at ``limit`` states.
+        """
         first = core = core | self._least
         while True:
             space = self.space(core, gists=True) if core == first or self._by_gist(core) else self._guided(core, first, wanted)
             try:
-                node = next((node for node in space.ends() if node.halt is not None and wanted(node.halt)), None)
+                ends = space.ends(limit if core == first else None)
+                node = next((node for node in ends if node.halt is not None and wanted(node.halt)), None)
             except Broken as broken:
                 core |= self._halted_before(space, broken)
                 continue
@@ -214,12 +223,20 @@ class Prover:
                 return Found(trail.run)
             core |= self._halting_guard(trail)
 
+    def impossible(self, core: Core, wanted: Callable[[Halt], bool], limit: int) -> bool:
+        """Whether these guards alone keep every run from a halt that is ``wanted``, as far as ``limit`` states tell."""
+        space = self.space(core | self._least, gists=True)
+        try:
+            return not any(node.halt is not None and wanted(node.halt) for node in space.ends(limit)) and space.complete
+        except Broken:
+            return False
+
     def _guided(self, core: Core, first: Core, wanted: Callable[[Halt], bool]) -> Space:
         """The space of ``core``, explored towards the halt that is wanted as the space of ``first`` tells."""
         small = self.space(first)
-        for _ in small.explore():
-            if len(small.nodes) > GUIDE_STATES:
-                break
+        with suppress(Broken):
+            for _ in small.explore(GUIDE_STATES):
+                pass
         guide = Guide(small, wanted)
         return Space(self._guards_of(core), self.tools, batch=self.batch, limit=self.max_states, guide=guide)
 
@@ -228,9 +245,8 @@ class Prover:
         core = self._least | {guard.reason}
         space = self.space(core, gists=True)
         try:
-            for _ in space.explore():
-                if len(space.nodes) >= at_least:
-                    break
+            for _ in space.explore(at_least):
+                pass
         except Broken as broken:
             self._halted_before(space, broken)
             return False

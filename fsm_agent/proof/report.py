@@ -119,7 +119,7 @@ class Report:
                 return say(
                     "{reason}: not known. No run of fewer than {n} model calls ends so; raise --max-states to search longer ones.",
                     reason=ending.reason,
-                    n=ending.depth,
+                    n=max(ending.depth, 1),
                 )
             case _:
                 return ""

@@ -143,6 +143,8 @@ class Settler:
     def _settle(self, value: Any, kind: type) -> tuple[Any, str]:  # noqa: PLR0911  # one return for each kind of value
         if kind is StepNumber:
             return value, f"step#{value.number}"
+        if kind is Blank:
+            return value, "?"  # the guard that looked at it is found out by now, and the search is about to start again
         if kind.__module__ == events.__name__:
             return value, repr(value)  # what the world said holds neither evidence nor step numbers
         if kind is Evidence and self._blank is not None:

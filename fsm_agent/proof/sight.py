@@ -118,7 +118,7 @@ class _Code:
         for kind in type(guard).__mro__:
             if issubclass(kind, Guard) and kind is not Guard:
                 for name, member in vars(kind).items():
-                    if not name.startswith("__"):
+                    if not name.startswith("__") and name not in {"reason", "label", "watches"}:
                         self._read(member, kind.__module__)
 
     def _read(self, value: Any, home: str) -> None:

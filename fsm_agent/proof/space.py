@@ -82,21 +82,21 @@ class Space:
         """All runs of fewer model calls were explored; with a guide, all that could have come to what it leads to."""
         return self._ahead[0][0][0] if self._ahead else max(node.cost[0] for node in self.nodes.values())
 
-    def ends(self) -> Iterator[Node]:
+    def ends(self, limit: int | None = None) -> Iterator[Node]:
         """Every end that runs can come to, the shortest first; explores on where need be, and raises as ``explore`` does."""
         yield from self.halts
-        yield from (node for node in self.explore() if node.halt is not None)
+        yield from (node for node in self.explore(limit) if node.halt is not None)
 
-    def explore(self) -> Iterator[Node]:
-        """Explore on, state by state, until all is explored or the limit is reached. Gives each state when its shortest run is certain.
+    def explore(self, limit: int | None = None) -> Iterator[Node]:
+        """Explore on, state by state, until all is explored or there are ``limit`` of them. Gives each when its shortest run is certain.
 
         Raises ``Broken`` for a run that does what none may, and ``GuardFailed``.
         """
-        while self._ahead and len(self.nodes) < self.limit:
-            _, _, cost, node = heapq.heappop(self._ahead)
+        most = self.limit if limit is None else min(limit, self.limit)
+        while self._ahead and len(self.nodes) < most:
+            order, _, cost, node = heapq.heappop(self._ahead)
             if node.expanded or cost != node.cost:
                 continue
-            node.expanded = True
             if node.halt is not None:
                 self.halts.append(node)
             else:
@@ -105,9 +105,14 @@ class Space:
                     grown = self._known != [guard.known() for guard in self.guards]
                 except Restart:
                     grown = True
+                except Broken:
+                    node.edges.clear()
+                    heapq.heappush(self._ahead, (order, 0, cost, node))  # it is as if it had not been come to yet
+                    raise
                 if grown:
                     self.restart()
                     continue
+            node.expanded = True
             yield node
 
     def _expand(self, node: Node) -> None:
@@ -120,8 +125,6 @@ class Space:
             except UnexpectedEvent as error:
                 raise Broken(str(error), node, letter) from None
             except GuardFailed as error:
-                if self._known != [guard.known() for guard in self.guards]:
-                    raise Restart from None
                 raise Broken(str(error), node, letter) from error
             problem = problem_of(run, self._halting)
             if problem:

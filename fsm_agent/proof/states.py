@@ -15,6 +15,7 @@ from fsm_agent.guards import Guard
 from fsm_agent.machine import Run, Taken
 from fsm_agent.proof.alphabet import Letter
 from fsm_agent.proof.shapes import canonical
+from fsm_agent.proof.watched import Watched
 from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.table import DECIDING, EXECUTING, HALTED, PURE
 
@@ -89,9 +90,9 @@ def key_of(run: Run, guards: Container[Guard] | None = None) -> tuple[str, dict[
     if run.state == HALTED:
         return repr(halt_of(run)), {}
     effect = [call.signature for call in run.effect.calls] if isinstance(run.effect, CallTools) else ""
-    pairs = zip(run.wiring.guards, run.memories, strict=True)
-    shapes = [held.shape for guard, held in pairs if guards is None or guard in guards]
-    return canonical(f"{run.state}{effect}{'|'.join(shapes)}", run.step)
+    pairs = [(guard, held.shape) for guard, held in zip(run.wiring.guards, run.memories, strict=True) if guards is None or guard in guards]
+    counted = run.step if any(isinstance(guard, Watched) and guard.counts_steps for guard, _ in pairs) else ""
+    return canonical(f"{run.state}{counted}{effect}{'|'.join([shape for _, shape in pairs])}", run.step)
 
 
 def halt_of(run: Run) -> Halt | None:

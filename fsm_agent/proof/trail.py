@@ -15,7 +15,7 @@ from fsm_agent.proof.alphabet import Letter, Names
 from fsm_agent.proof.shapes import canonical
 from fsm_agent.proof.space import Space
 from fsm_agent.proof.states import Edge, halting_edges, key_of, new_run, problem_of
-from fsm_agent.proof.watched import Uncheckable, Watched
+from fsm_agent.proof.watched import GuardFailed, Restart, Uncheckable, Watched
 
 
 @attrs.frozen
@@ -47,6 +47,8 @@ class Trail:
         """Under all guards as they are: what can be shown."""
         self._events: list[Event] = []
         self._given: dict[str, int] = {}
+        self._watched = watched
+        self._known = [guard.known() for guard in watched]
 
     def take(self, edges: Iterable[Edge]) -> bool:
         """Go along these edges until the run halts. Gives whether it went to their end.
@@ -62,9 +64,10 @@ class Trail:
                 self._undo()
                 raise Refuted(Fault(self.run, problem))
             self._events.append(event)
-            for run in (self._small, self._whole):
-                run.feed(event)
-            if edge.dest.halt is None and self._space.key(self._small)[0] != self._space.key(edge.dest.run)[0]:
+            self._small.feed(event)
+            if self._known != [guard.known() for guard in self._watched]:
+                raise Restart
+            if self._whole.state != self.run.state or (edge.dest.halt is None and self._key() != self._space.key(edge.dest.run)[0]):
                 raise Uncheckable("the same events led a guard to another memory: it depends on something else, or tells names apart")
         return True
 
@@ -79,12 +82,16 @@ class Trail:
     def _problem(self, event: Event) -> str | None:
         """What goes wrong when ``event`` is fed to the run as it is, in one line."""
         try:
+            self._whole.feed(event)
+        except GuardFailed as error:
+            return str(error)
+        try:
             halted = self.run.feed(event) is None
             problem = problem_of(self.run, halting_edges(self.run))
             if halted and problem is None:
                 message_of(self.run, ENGLISH)
-        except Exception as error:  # noqa: BLE001  # whatever a guard raises
-            return f"a guard raised {type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001  # whatever a guard raises where it is put into words
+            return f"a guard raised {type(error).__name__} in its words for {self.run.reason or 'a warning'}: {error}"
         return problem
 
     def _undo(self) -> None:
@@ -105,6 +112,9 @@ class Trail:
         for kind, count in used.items():
             self._given[kind] = self._given.get(kind, 0) + count
         return event
+
+    def _key(self) -> str:
+        return self._space.key(self._small)[0]
 
     def state(self) -> str:
         """What tells the state of the run under all guards from others."""

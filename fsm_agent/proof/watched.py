@@ -22,15 +22,11 @@ from fsm_agent.table import GuardEdge, State
 
 
 class GuardFailed(Exception):
-    """A guard raised, or did not do what a guard does."""
-
-    def __init__(self, guard: Guard, problem: str) -> None:
-        super().__init__(f"the guard {type(guard).__name__} ({guard.reason}) {problem}")
-        self.reason = guard.reason
+    """A guard raised."""
 
 
 class Uncheckable(ValueError):
-    """A guard whose memories cannot be compared, so that nothing can be proved of it."""
+    """A guard does not do what a guard does, or its memories cannot be compared: nothing can be proved of it."""
 
 
 @attrs.frozen(eq=False)
@@ -54,6 +50,7 @@ class Watched(Guard):
         """It was seen looking at the content of evidence."""
         self.fields: frozenset[str] = frozenset()
         """Of the summary, what its predicates were seen to look at."""
+        self._name = f"the guard {type(guard).__name__} ({guard.reason})"
         self._inner = self._watching(guard)
         blank: Any = Blank(self._looked)
         self._settler = Settler(Evidence(blank, blank, blank))
@@ -97,15 +94,15 @@ class Watched(Guard):
         number: Any = step if self.counts_steps or not step else StepNumber(step, self._counted)
         after = self._called("fold", self._inner.fold, memory.memory, fact, number)
         if memory.changeable and self._held(memory.memory).shape != memory.shape:
-            raise GuardFailed(self.guard, "changes its memory in fold; it must return a new one")
+            raise Uncheckable(f"{self._name} changes its memory in fold; it must return a new one")
         return memory if after is memory.memory else self._held(after)
 
     def judge(self, memory: Held) -> Reading:
         reading = self._called("judge", self._inner.judge, memory.memory)
         if not isinstance(reading, Reading) or not isinstance(reading.trips, bool):
-            raise GuardFailed(self.guard, f"gives {type(reading).__name__} where a Reading is due, whose trips is True or False")
+            raise Uncheckable(f"{self._name} gives {type(reading).__name__} where a Reading is due, whose trips is True or False")
         if reading.guard != self.reason:
-            raise GuardFailed(self.guard, f"gives a reading of {reading.guard!r}; it must have the guard's reason")
+            raise Uncheckable(f"{self._name} gives a reading of {reading.guard!r}; it must have the guard's own reason")
         return reading
 
     # --- how it is watched ---
@@ -118,14 +115,14 @@ class Watched(Guard):
             if known != self.known():
                 raise Restart from None
             text = str(error)
-            raise GuardFailed(self.guard, f"raised {type(error).__name__} in {name}{f': {text}' if text else ''}") from error
+            raise GuardFailed(f"{self._name} raised {type(error).__name__} in {name}{f': {text}' if text else ''}") from error
 
     def _held(self, memory: Any) -> Held:
         before = self._settler.changeable
         try:
             settled, shape = self._settler.settle(self._projected(self.guard, memory))
         except Unreadable as error:
-            raise Uncheckable(f"the memory of {type(self.guard).__name__} ({self.reason}) cannot be compared: {error}") from None
+            raise Uncheckable(f"the memory of {self._name} cannot be compared: {error}") from None
         return Held(settled, shape, self._settler.changeable > before)
 
     def _watching(self, guard: Guard) -> Guard:
