@@ -18,6 +18,9 @@ import msgspec
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
+ERROR_PREFIX = "TOOL_ERROR:"
+"""How the text of an observation that is an error begins."""
+
 
 class Value(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A frozen value without cycles."""

@@ -9,7 +9,23 @@ from collections.abc import Callable
 
 import pytest
 
-from fsm_agent import ScriptedModel, classic, run
+from fsm_agent import Reply, ScriptedModel, classic, run
+from fsm_agent.events import Event, ModelReplied, Observation, ToolRequest, ToolsReturned
+from fsm_agent.guards import (
+    ConsecutiveErrors,
+    Denied,
+    EmptyReply,
+    ErrorStreak,
+    Guard,
+    MalformedStreak,
+    MaxSteps,
+    NoProgress,
+    RepeatedCall,
+    TruncatedReply,
+)
+from fsm_agent.machine import Run, Taken
+from fsm_agent.outcome import message_of
+from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.tools import add
 
 from .benchmarks.measure import bytes_per_step
@@ -37,6 +53,72 @@ def test_one_more_step_keeps_less_than_2_kilobytes(side: str) -> None:
     kept = bytes_per_step(SIDES[side], 200, 600)
     print(f"{side}: {kept:.0f} bytes a step")
     assert kept < 2048
+
+
+NEVER = 100_000
+CLASSIC = (RepeatedCall(NEVER), ConsecutiveErrors(NEVER))
+
+
+def same_call(kind: str, n: int) -> list[Event]:
+    """One step: a call, the same in each, that comes to the same."""
+    reply = Reply("", (ToolRequest(f"call_{n}", "add", '{"a": 1}'),))
+    return [ModelReplied(reply), ToolsReturned((Observation("add", "TOOL_ERROR: no", kind),))]  # type: ignore[arg-type]  # a kind
+
+
+def prose(kind: str, n: int) -> list[Event]:
+    if kind == "empty":
+        return [ModelReplied(Reply())]
+    return [ModelReplied(Reply("prose", finish_reason="length" if kind == "cut" else None, taken_as="unparseable"))]
+
+
+@pytest.mark.parametrize(
+    ("guards", "step", "kind"),
+    [
+        (CLASSIC, same_call, "ok"),
+        (CLASSIC, same_call, "tool_error"),
+        (CLASSIC, prose, "prose"),
+        ((NoProgress(min_steps=NEVER),), same_call, "ok"),
+        ((ErrorStreak(NEVER),), same_call, "tool_error"),
+        ((Denied(NEVER),), same_call, "denied"),
+        ((MalformedStreak(NEVER),), prose, "prose"),
+        ((EmptyReply(NEVER),), prose, "empty"),
+        ((TruncatedReply(NEVER),), prose, "cut"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0].reason if isinstance(value, tuple) else value.__name__,
+)
+def test_one_more_bad_step_keeps_less_than_2_kilobytes_under_high_limits(
+    guards: tuple[Guard, ...], step: Callable[[str, int], list[Event]], kind: str
+) -> None:
+    """A reading rests on a bounded number of things, however many there were."""
+
+    def side(steps: int) -> Play:
+        def play() -> Run:
+            played = Run("task", guards=[*guards, MaxSteps(steps)], protocol=RecordedProtocol())
+            for n in range(steps):
+                for event in step(kind, n):
+                    played.feed(event)
+            assert (played.reason, played.step) == ("max_steps", steps)
+            assert max(len(reading.evidence) for taken in played.log if isinstance(taken, Taken) for reading in taken.readings) <= 12
+            return played
+
+        return play
+
+    kept = bytes_per_step(side, 100, 300)
+    print(f"{guards[0].reason}, {kind}: {kept:.0f} bytes a step")
+    assert kept < 2048
+
+
+def test_a_halt_at_a_high_limit_tells_the_true_numbers() -> None:
+    played = Run("task", guards=[ConsecutiveErrors(30)], protocol=RecordedProtocol())
+    for n in range(30):
+        for event in same_call("tool_error", n) if n % 3 else prose("prose" if n % 2 else "empty", n):
+            played.feed(event)
+    (reading,) = played.readings
+    assert (reading.value, [each.step for each in reading.evidence]) == (30, [1, 2, 3, 4, *range(23, 31)])
+    assert reading.omitted == (("empty", 3), ("tool_error", 12), ("unparseable", 3))
+    assert message_of(played, played.protocol.lang) == (
+        "stopped: 30 errors in a row (failed tool calls: 20, unparseable replies: 5, empty replies: 5), circuit breaker tripped"
+    )
 
 
 def test_ten_thousand_steps_need_no_deeper_stack() -> None:

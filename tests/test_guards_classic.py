@@ -34,6 +34,7 @@ BAD_KINDS: tuple[ObservationKind, ...] = ("tool_error", "unknown_tool", "bad_arg
 
 PROSE = Reply("I think so", taken_as="unparseable")
 EMPTY = Reply()
+CUT_CALL = Reply("", (ToolRequest("9", "look", "{}"),), finish_reason="length")
 ANSWER = Reply("42", taken_as="answer")
 TALK = Reply("how are you?")
 
@@ -249,7 +250,14 @@ def test_its_reading_has_one_line_of_each_error() -> None:
     ("steps", "message"),
     [
         ([failed(fresh()), failed(fresh())], "stopped: 2 failed tool calls in a row, circuit breaker tripped"),
-        ([PROSE, EMPTY], "stopped: 2 unparseable replies in a row, circuit breaker tripped"),
+        ([PROSE, PROSE], "stopped: 2 unparseable replies in a row, circuit breaker tripped"),
+        ([EMPTY, EMPTY], "stopped: 2 empty replies in a row, circuit breaker tripped"),
+        ([CUT_CALL, CUT_CALL], "stopped: 2 replies in a row were cut off, circuit breaker tripped"),
+        ([PROSE, EMPTY], "stopped: 2 errors in a row (unparseable replies: 1, empty replies: 1), circuit breaker tripped"),
+        (
+            [failed(fresh()), CUT_CALL],
+            "stopped: 2 errors in a row (failed tool calls: 1, replies cut off: 1), circuit breaker tripped",
+        ),
         (
             [PROSE, failed(fresh())],
             "stopped: 2 errors in a row (failed tool calls: 1, unparseable replies: 1), circuit breaker tripped",

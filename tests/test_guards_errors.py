@@ -153,5 +153,5 @@ def test_what_is_remembered_is_bounded_by_the_latest_denials() -> None:
     guard = Denied(3)
     steps = [failed("rm", "denied", "denied", n=n) for n in range(REMEMBERED + 10)]
     run = play(guard, *steps)
-    assert next(iter(run.memories[0].denied.values())) == (Evidence(11, "denied", "rm{n=10}"),)
+    assert next(iter(run.memories[0].denied.values())).evidence == (Evidence(11, "denied", "rm{n=10}"),)
     assert len(run.memories[0].denied) == REMEMBERED

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.events import Observation, ToolCall
-from fsm_agent.guards.classic import ERROR_PREFIX
+from fsm_agent.events import ERROR_PREFIX, Observation, ToolCall
 from fsm_agent.language import Language
 from fsm_agent.tools import Tool, observe
 

@@ -57,6 +57,7 @@ class Reading(Value, frozen=True):
     limit: int | float
     trips: bool
     evidence: tuple[Evidence, ...] = ()
+    """What the value rests on, oldest first. A guard of this package shows at most twelve pieces, the first and the last few of them."""
     warns: bool = False
     """The guard has a word for the model before it comes to a halt: the run takes the edge ``nudge``, if nothing halts it."""
     period: int | None = None
@@ -65,6 +66,8 @@ class Reading(Value, frozen=True):
     """How many of the things that the value adds up were not known; the value is then the least that it can be."""
     parts: tuple[Reading, ...] = ()
     """Of a combined guard: what its parts saw."""
+    omitted: tuple[tuple[str, int], ...] = ()
+    """By kind, how much evidence of a streak is not shown."""
 
 
 class Guard(ABC):

@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 
 from fsm_agent.events import (
+    ERROR_PREFIX,
     Fact,
     Malformed,
     ModelFailed,
@@ -22,12 +23,10 @@ from fsm_agent.events import (
 )
 from fsm_agent.guards.base import Evidence, Guard, Reading, at_least, below, true_or_false
 from fsm_agent.guards.identity import UNDECLARED, Identity, Key
-from fsm_agent.guards.streaks import NONE, Streak
+from fsm_agent.guards.streaks import NONE, Streak, kept
 from fsm_agent.language import Language
 from fsm_agent.table import PARSING, State
 from fsm_agent.text import first_line
-
-ERROR_PREFIX = "TOOL_ERROR:"
 
 
 class _Repeats(Value, frozen=True):
@@ -72,7 +71,7 @@ class RepeatedCall(Guard):
         key = identity.calls(calls)
         if key != memory.key:
             return _Repeats(identity, key, 1, (seen,))
-        return _Repeats(identity, key, memory.length + 1, (*memory.evidence[-self.max_repeats :], seen))
+        return _Repeats(identity, key, memory.length + 1, kept(memory.evidence, seen, self.max_repeats + 1))
 
     def judge(self, memory: _Repeats) -> Reading:
         repeats = max(memory.length - 1, 0)
@@ -123,26 +122,50 @@ class ConsecutiveErrors(Guard):
         return memory.reading(self, self.max_errors, self.warn_at)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        n = len(reading.evidence)
-        malformed = sum(evidence.kind in {"unparseable", "empty", "truncated"} for evidence in reading.evidence)
+        n, kinds = int(reading.value), dict(reading.omitted)
+        for evidence in reading.evidence:
+            kinds[evidence.kind] = kinds.get(evidence.kind, 0) + 1
+        malformed = {kind: kinds[kind] for kind in ("unparseable", "empty", "truncated") if kind in kinds}
+        failed = n - sum(malformed.values())
         if not malformed:
             return lang.count(
                 "stopped: {n} failed tool call in a row, circuit breaker tripped",
                 "stopped: {n} failed tool calls in a row, circuit breaker tripped",
                 n,
             )
-        if malformed == n:
+        if malformed == {"unparseable": n}:
             return lang.count(
                 "stopped: {n} unparseable reply in a row, circuit breaker tripped",
                 "stopped: {n} unparseable replies in a row, circuit breaker tripped",
                 n,
             )
-        return lang.say(
-            "stopped: {n} errors in a row (failed tool calls: {failed}, unparseable replies: {malformed}), circuit breaker tripped",
-            n=n,
-            failed=n - malformed,
-            malformed=malformed,
-        )
+        if malformed == {"empty": n}:
+            return lang.count(
+                "stopped: {n} empty reply in a row, circuit breaker tripped",
+                "stopped: {n} empty replies in a row, circuit breaker tripped",
+                n,
+            )
+        if malformed == {"truncated": n}:
+            return lang.count(
+                "stopped: {n} reply in a row was cut off, circuit breaker tripped",
+                "stopped: {n} replies in a row were cut off, circuit breaker tripped",
+                n,
+            )
+        if list(malformed) == ["unparseable"]:
+            return lang.say(
+                "stopped: {n} errors in a row (failed tool calls: {failed}, unparseable replies: {malformed}), circuit breaker tripped",
+                n=n,
+                failed=failed,
+                malformed=malformed["unparseable"],
+            )
+        told = {
+            lang.say("failed tool calls: {n}", n=failed): failed,
+            lang.say("unparseable replies: {n}", n=malformed.get("unparseable", 0)): malformed.get("unparseable", 0),
+            lang.say("empty replies: {n}", n=malformed.get("empty", 0)): malformed.get("empty", 0),
+            lang.say("replies cut off: {n}", n=malformed.get("truncated", 0)): malformed.get("truncated", 0),
+        }
+        parts = lang.say(", ").join(part for part, count in told.items() if count)
+        return lang.say("stopped: {n} errors in a row ({parts}), circuit breaker tripped", n=n, parts=parts)
 
     def nudge(self, reading: Reading, lang: Language) -> str:
         return lang.say(

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from fsm_agent.events import Fact, Observation, Said, Started, ToolCall, ToolCalls, ToolsReturned, UserSpoke, Value
+from fsm_agent.events import ERROR_PREFIX, Fact, Observation, Said, Started, ToolCall, ToolCalls, ToolsReturned, UserSpoke, Value
 from fsm_agent.guards.base import Evidence, Guard, Reading, at_least
-from fsm_agent.guards.classic import ERROR_PREFIX
 from fsm_agent.guards.identity import UNDECLARED, Identity, Key
 from fsm_agent.guards.streaks import NONE, Streak
 from fsm_agent.language import Language
@@ -75,7 +74,7 @@ class ErrorStreak(Guard):
         return memory.streak.reading(self, self.max_same_errors)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        n, call = len(reading.evidence), reading.evidence[-1].text if reading.evidence else ""
+        n, call = int(reading.value), reading.evidence[-1].text if reading.evidence else ""
         return lang.count(
             "stopped: the same call failed {n} time in a row ({call})",
             "stopped: the same call failed {n} times in a row ({call})",
@@ -94,9 +93,9 @@ class _Denials(Value, frozen=True):
     identity: Identity = UNDECLARED
     calls: tuple[ToolCall, ...] = ()
     """The calls of the step that is not over."""
-    denied: Mapping[Key, tuple[Evidence, ...]] = {}
+    denied: Mapping[Key, Streak] = {}
     """By call, its denials."""
-    worst: tuple[Evidence, ...] = ()
+    worst: Streak = NONE
     """The denials of the call that was denied most."""
 
 
@@ -134,14 +133,14 @@ class Denied(Guard):
             return memory
         denied, worst = dict(memory.denied), memory.worst
         for key, evidence in now.items():
-            denials = (*denied.pop(key, ())[-self.max_denials :], evidence)
+            denials = denied.pop(key, NONE).grown(evidence, self.max_denials)
             denied[key] = denials
-            worst = denials if len(denials) >= len(worst) else worst
+            worst = denials if denials.length >= worst.length else worst
         latest = dict(list(denied.items())[-REMEMBERED:])
         return _Denials(memory.identity, (), latest, worst)
 
     def judge(self, memory: _Denials) -> Reading:
-        return Reading(self.reason, len(memory.worst), self.max_denials, len(memory.worst) >= self.max_denials, memory.worst)
+        return memory.worst.reading(self, self.max_denials)
 
     def explain(self, reading: Reading, lang: Language) -> str:
         call = reading.evidence[-1].text if reading.evidence else ""

@@ -22,6 +22,7 @@ from fsm_agent.events import (
 )
 from fsm_agent.guards.base import Evidence, Guard, Reading, at_least, one_of
 from fsm_agent.guards.identity import UNDECLARED, Identity, Key, one_or_set
+from fsm_agent.guards.streaks import FIRST, SHOWN
 from fsm_agent.language import Language
 from fsm_agent.text import first_line
 
@@ -35,14 +36,18 @@ class _Step(Value, frozen=True):
     number: int
     kind: str
     did: str | tuple[ToolCall, ...]
-    """The calls, or what was said; it becomes text only where a reading shows it."""
+    """The calls, or what was said; it becomes text only where something repeats itself, so that a reading shows it."""
+
+    def shown(self) -> Evidence:
+        did = self.did
+        return Evidence(self.number, self.kind, first_line(did) if isinstance(did, str) else ", ".join(map(str, did)))
 
 
 class _Past(Value, frozen=True):
     """The latest steps, and how long they have been repeating themselves."""
 
     identity: Identity = UNDECLARED
-    steps: tuple[_Step, ...] = ()
+    steps: tuple[_Step | Evidence, ...] = ()
     """As many as the longest cycle has, at most."""
     keys: tuple[Key, ...] = ()
     """Of the last steps, the latest first, as many as the longest period; steps with equal keys did the same."""
@@ -117,12 +122,13 @@ class NoProgress(Guard):
 
     def _stepped(self, memory: _Past, this: _Step, key: Key) -> _Past:
         """One step more. The cost is one comparison for each period."""
-        steps = (*memory.steps[1 - max(self.max_period * self.max_cycles, self.min_steps) :], this)
+        steps: tuple[_Step | Evidence, ...] = (*memory.steps[1 - max(self.max_period * self.max_cycles, self.min_steps) :], this)
         keys = memory.keys
         runs: tuple[int, ...] = ()
         if key in keys:
             before = memory.runs + (0,) * (len(keys) - len(memory.runs))
             runs = tuple([run + 1 if past == key else 0 for past, run in zip(keys, before, strict=True)])
+            steps = tuple([step if isinstance(step, Evidence) else step.shown() for step in steps])  # once, for all readings to come
         return _Past(memory.identity, steps, (key, *keys[: self.max_period - 1]), runs)
 
     def judge(self, memory: _Past) -> Reading:
@@ -136,16 +142,17 @@ class NoProgress(Guard):
                     break
         if not period:
             return Reading(self.reason, value, limit, trips=False)
-        evidence = tuple(Evidence(step.number, step.kind, _text(step.did)) for step in memory.steps[-value:])
+        steps = memory.steps[-value:]
+        if value > SHOWN:
+            steps = (*steps[:FIRST], *steps[FIRST - SHOWN :])
+        evidence = tuple([step if isinstance(step, Evidence) else step.shown() for step in steps])
         return Reading(self.reason, value, limit, value >= limit, evidence, period=period)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        n, period = len(reading.evidence), reading.period or 1
-        cycle = "; ".join(evidence.text for evidence in reading.evidence[-period:])
+        n, period = reading.value, reading.period or 1
+        whole = reading.value == len(reading.evidence) or period <= SHOWN - FIRST
+        shown = reading.evidence[-period:] if whole else reading.evidence[FIRST:]
+        cycle = "; ".join([*([] if whole else ["…"]), *(evidence.text for evidence in shown)])
         if period == 1:
             return lang.say("stopped: no progress, the last {n} steps did the same: {cycle}", n=n, cycle=cycle)
         return lang.say("stopped: no progress, the last {n} steps are a cycle of {period}: {cycle}", n=n, period=period, cycle=cycle)
-
-
-def _text(did: str | tuple[ToolCall, ...]) -> str:
-    return first_line(did) if isinstance(did, str) else ", ".join(map(str, did))

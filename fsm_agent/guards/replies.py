@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import attrs
 
-from fsm_agent.events import Fact, Malformed, ModelReplied, Said, ToolsReturned
+from fsm_agent.events import ERROR_PREFIX, Fact, Malformed, ModelReplied, Said, ToolsReturned
 from fsm_agent.guards.base import Evidence, Guard, Reading, at_least, below
-from fsm_agent.guards.classic import ERROR_PREFIX
 from fsm_agent.guards.streaks import NONE, Streak
 from fsm_agent.language import Language
 from fsm_agent.text import first_line
@@ -59,7 +58,7 @@ class MalformedStreak(Guard):
         return lang.count(
             "stopped: {n} malformed reply or call in a row, the last: {last}",
             "stopped: {n} malformed replies or calls in a row, the last: {last}",
-            len(reading.evidence),
+            int(reading.value),
             last=last,
         )
 
@@ -96,7 +95,7 @@ class EmptyReply(Guard):
         return memory.reading(self, self.max_empty)
 
     def explain(self, reading: Reading, lang: Language) -> str:
-        return lang.count("stopped: {n} empty reply in a row", "stopped: {n} empty replies in a row", len(reading.evidence))
+        return lang.count("stopped: {n} empty reply in a row", "stopped: {n} empty replies in a row", int(reading.value))
 
 
 @attrs.frozen
@@ -131,5 +130,5 @@ class TruncatedReply(Guard):
         return lang.count(
             "stopped: {n} reply in a row was cut off; allow the model more tokens",
             "stopped: {n} replies in a row were cut off; allow the model more tokens",
-            len(reading.evidence),
+            int(reading.value),
         )

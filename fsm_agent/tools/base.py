@@ -10,8 +10,7 @@ from typing import Any, overload
 import attrs
 import msgspec
 
-from fsm_agent.events import Observation, ObservationKind, ToolCall, ToolSpec
-from fsm_agent.guards.classic import ERROR_PREFIX
+from fsm_agent.events import ERROR_PREFIX, Observation, ObservationKind, ToolCall, ToolSpec
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.text import well_formed
 from fsm_agent.tools.schema import BadArguments, Parameter, check_arguments, json_schema, parameters_of
