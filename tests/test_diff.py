@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,12 @@ Halted(consecutive_errors)   A 0 of 2 runs, 0.0% · B 1 of 3 runs, 33.3%
 Halted(recording_ended)      A 0 of 2 runs, 0.0% · B 1 of 3 runs, 33.3%
 """
     )
+
+
+def test_the_whole_dot_text_of_two_groups() -> None:
+    """It is in ``fixtures/diff.dot``, which is written anew when the look of drawings changes."""
+    found = view([recorded("1", "a =", "success")], [recorded("2", "a a", "failure")])
+    assert render(found, "dot").decode() == (Path(__file__).parent / "fixtures" / "diff.dot").read_text(encoding="utf-8")
 
 
 def test_what_differs_is_told_by_sign_dash_and_width() -> None:

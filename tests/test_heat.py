@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ RUNS = (
     recorded("5", "a"),
 )
 GUARDS: tuple[Guard, ...] = (ConsecutiveErrors(3),)
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def test_edges_halts_and_endings_are_counted() -> None:
@@ -136,6 +138,12 @@ def test_the_whole_graph() -> None:
         Edge("consecutive_errors", "Observing", "Halted_consecutive_errors", "halting", label("1", "errors", "9.1% of Observing"), 1, 3.8),
         Edge("go_on", "Observing", "Deciding", "taken", label("10", "go on", "90.9% of Observing"), 10, 8.11),
     )
+
+
+def test_the_whole_dot_text() -> None:
+    """It is in ``fixtures/heat.dot``, which is written anew when the look of drawings changes."""
+    two = [recorded("1", "a =", "success"), recorded("2", "a a", "failure")]
+    assert render(heat_view(heat_of(two), "made"), "dot").decode() == (FIXTURES / "heat.dot").read_text(encoding="utf-8")
 
 
 def test_what_is_rare_is_seen_and_what_is_frequent_has_bounds() -> None:

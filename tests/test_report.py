@@ -42,7 +42,8 @@ HOSTILE = (
     "]]><!-- --><svg onload=alert(5)>",
     "&lt;b&gt; &#60;b&#62; {0} {x} %s $\\frac",
     "javascript:alert(6)",
-    "a\u2028b\u2029c\u202ed\u2066e\u200ff\x00g\x1b[31mh\ufeffi\ufffej\ud800k",
+    "a\u2028b\u2029c\u202ed\u2066e\u200ff\x00g\x1b[31mh\ufeffi\ufffej",
+    "lone \ud800 surrogate",
     "=cmd|' /C calc'!A0",
     "模型 🙂 العربية",
 )
