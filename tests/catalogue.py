@@ -11,6 +11,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from fsm_agent.guards import BUILT_IN
+from fsm_agent.table import ROWS
+
 PACKAGE = Path(__file__).parent.parent / "fsm_agent"
 PO = PACKAGE / "locale" / "zh" / "LC_MESSAGES" / "fsm_agent.po"
 KEYWORDS: dict[str, tuple[int, ...] | None] = {"say": None, "count": (1, 2)}
@@ -21,6 +24,8 @@ def extracted() -> Catalog:
     catalogue = Catalog()
     for path, _, message, _, _ in extract_from_dir(PACKAGE, method_map=[("**.py", "python")], keywords=KEYWORDS):
         catalogue.add(message, locations=[(f"fsm_agent/{Path(path).as_posix()}", 0)])
+    for label in (*(row.label for row in ROWS), *(guard.label for guard in BUILT_IN.values() if isinstance(guard.label, str))):
+        catalogue.add(label, locations=[("fsm_agent/table.py", 0)])
     return catalogue
 
 
