@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--guard", "paths", multiple=True, metavar="MODULE:NAME", help="A guard of your own, by import path; repeatable.")
 @click.option("--batch", type=click.IntRange(min=1, max=4), default=2, show_default=True, help="Tool calls that one reply may hold.")
 @click.option(
-    "--max-states", type=click.IntRange(min=1), default=20_000, show_default=True, help="Give up a search that comes to more states."
+    "--max-states", type=click.IntRange(min=1), default=10_000, show_default=True, help="Give up a search that comes to more states."
 )
 @click.option("--witness", metavar="REASON", help="Show the shortest run that ends with this reason, edge by edge.")
 @click.option(
@@ -60,7 +60,8 @@ def check(
 
     Exit code: 0 proved, 1 refuted or not proved within --max-states, 2 wrong use.
     """
-    from fsm_agent.cli.draw import format_of
+    from fsm_agent.cli.draw import draw_run, format_of
+    from fsm_agent.diagrams import path_view
     from fsm_agent.proof.claims import prove
     from fsm_agent.proof.report import Report
 
@@ -71,14 +72,17 @@ def check(
         proof = prove(configuration.guards, max_states=max_states, batch=batch)
     report = Report(configuration, proof, lang)
     run = _named(proof, witness)
+    if output is not None and run is None:
+        raise Fault("-o: there is no counterexample to draw; name a run with --witness REASON")
     if as_json:
         print_json(report.as_values())
     elif witness is not None and run is not None:
-        _show(run, witness)
+        click.echo(path_view(run, configuration.name).text.rstrip("\n"))
     else:
         _print(report)
-    if output is not None:
-        _draw(report, run, witness, output)
+    if output is not None and run is not None:
+        with faults():
+            draw_run(run, configuration.name, output, None)
     context.exit(DONE if proof.verdict == "proved" else DIFFERS)
 
 
@@ -128,18 +132,3 @@ def _print(report: Report) -> None:
             click.echo(report.lang.say("warning: {warning}", warning=warning))
     click.echo()
     click.echo(report.footing())
-
-
-def _show(run: Run, witness: str) -> None:
-    from fsm_agent.diagrams import path_view
-
-    click.echo(path_view(run, f"--witness {witness}").text.rstrip("\n"))
-
-
-def _draw(report: Report, run: Run | None, witness: str | None, output: Path) -> None:
-    from fsm_agent.cli.draw import draw_run
-
-    if run is None:
-        raise Fault("-o: there is no counterexample to draw; name a run with --witness REASON")
-    with faults():
-        draw_run(run, report.configuration.name if witness is None else f"{report.configuration.name}, {witness}", output, None)
