@@ -87,7 +87,7 @@ def test_a_script_that_runs_out_halts_as_model_error_with_the_step(tmp_path: Pat
         (["run", "z"], "Error: there is no scenario 'z'; there are a, b, c, d, e, f, or give the path of a .toml file\n"),
         (["run", "no/such.toml"], "Error: no/such.toml: No such file or directory\n"),
         (["run", "a", "--trace", "no/such/dir/t.jsonl"], "Error: no/such/dir/t.jsonl: No such file or directory\n"),
-        (["run", "a", "--draw", "a.gif"], "Error: a.gif: the ending names no format; known are .svg, .png, .pdf, .dot, .gv, .mmd, .mermaid, .txt, or give --format\n"),
+        (["run", "a", "--draw", "a.gif"], "Error: a.gif: the ending names no format; known are .svg, .png, .pdf, .dot, .gv, .mmd, .mermaid, .txt, .html, or give --format\n"),
         (["verify", "no.jsonl"], "Error: no.jsonl: No such file or directory\n"),
         (["draw", "no.jsonl"], "Error: no.jsonl: No such file or directory\n"),
         (["draw", "machine", "--view", "path"], "Error: the machine has no path; name a scenario or a trace\n"),

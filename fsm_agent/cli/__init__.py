@@ -1,57 +1,38 @@
-"""The command line: ``fsm-agent``, one module a command. What a command needs is imported when it runs."""
+"""The command line: ``fsm-agent``, one module a command. What a command needs is imported when it runs.
+
+This module imports nothing of them: Ctrl-C while the commands are still being imported is a cancelled command like any other.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
-import click
+if TYPE_CHECKING:
+    from fsm_agent.cli.commands import cli
 
-from fsm_agent.cli.audit import audit
-from fsm_agent.cli.check import check
-from fsm_agent.cli.common import CANCELLED, WRONG_USE
-from fsm_agent.cli.draw import draw
-from fsm_agent.cli.explain import explain
-from fsm_agent.cli.import_ import import_
-from fsm_agent.cli.learn import learn
-from fsm_agent.cli.replay import replay
-from fsm_agent.cli.report import report
-from fsm_agent.cli.run import run
-from fsm_agent.cli.scenarios import scenarios
-from fsm_agent.cli.step import step
-from fsm_agent.cli.table import table
-from fsm_agent.cli.verify import verify
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="fsm-agent", message="%(prog)s %(version)s")
-def cli() -> None:
-    """Run an LLM agent loop as a finite state machine, see why it stopped, and draw the path that it took.
-
-    Begin with: fsm-agent scenarios, fsm-agent run a, fsm-agent draw c -o c.svg
-
-    Exit codes: 0 final answer (or: done), 3 halted for another reason, 1 a check found a difference, 2 wrong use or unreadable
-    input, 130 cancelled.
-    """
-
-
-for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, report, step, learn):
-    cli.add_command(command)
+__all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """The entry point. Every error that is foreseen ends in one line on stderr and the documented exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    """The entry point."""
     try:
-        sys.exit(cli.main(prog_name="fsm-agent", standalone_mode=False))
-    except click.exceptions.Abort:
-        click.echo("cancelled", err=True)
-        sys.exit(CANCELLED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"Error: {where}{error.strerror or error}", err=True)
-        sys.exit(WRONG_USE)
+        from fsm_agent.cli.streams import make_ready
+
+        make_ready()
+        from fsm_agent.cli.commands import perform
+
+        code = perform()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("cancelled\n")
+        code = 130  # as common.CANCELLED, which may not be there yet
+    sys.exit(code)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "cli":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fsm_agent.cli.commands import cli
+
+    return cli

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fsm_agent.language import LANGUAGES, Language, language, locale_language
 from fsm_agent.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DONE = 0
 DIFFERS = 1
@@ -22,6 +26,9 @@ CANCELLED = 130
 
 PRESETS = ("classic", "production", "none")
 """What ``--guards`` takes."""
+
+NARROW = 80
+"""Columns of a terminal below which a table that does not fit becomes a list."""
 
 Item = TypeVar("Item")
 
@@ -36,17 +43,39 @@ class Fault(click.ClickException):
 
 
 @contextmanager
-def faults() -> Iterator[None]:
-    """Within, what is wrong with the user's input becomes a ``Fault``."""
+def faults(about: str | os.PathLike[str] = "") -> Iterator[None]:
+    """Within, what is wrong with the user's input becomes a ``Fault``; it names the file ``about``, if it does not do so already."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise Fault(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise Fault(_named(f"not UTF-8 text: {error.reason} at byte {error.start}", about)) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise Fault(f"{where}{error.strerror or error}") from None
     except ValueError as error:
-        raise Fault(str(error)) from None
+        raise Fault(_named(str(error), about)) from None
+
+
+def _named(message: str, about: str | os.PathLike[str]) -> str:
+    return message if str(about) in message else f"{about}: {message}"
+
+
+def keep_apart(inputs: Collection[str | Path | None], outputs: Mapping[str, Path | None]) -> None:
+    """Raises ``Fault`` where an output, given by its option, is a file that is read, or the file of another output."""
+    given = [(option, path) for option, path in outputs.items() if path is not None]
+    for number, (option, path) in enumerate(given):
+        for read in inputs:
+            if read and path.exists() and _same(path, Path(read)):
+                raise Fault(f"{option} {path} would overwrite {read}, which is read; name another file")
+        for other, second in given[:number]:
+            if _same(path, second):
+                raise Fault(f"{other} {second} and {option} {path} are one file; name two")
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.is_file() and one.samefile(other)  # a device, such as /dev/null, takes what several write
+    return os.path.normcase(one.resolve()) == os.path.normcase(other.resolve())
 
 
 def _language(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Language:
@@ -69,9 +98,20 @@ def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return preset(limits(command))
 
 
-def colour() -> bool:
-    """Colour is for terminals, and not where ``NO_COLOR`` is set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+def colour(*, err: bool = False) -> bool:
+    """Colour is for terminals that can show it, and not where ``NO_COLOR`` is set."""
+    stream = sys.stderr if err else sys.stdout
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in {"dumb", "unknown"}
+    return stream is not None and stream.isatty() and not plain
+
+
+def console(*, err: bool = False, **options: Any) -> Console:
+    """A console of ``rich`` that keeps to ``colour()``: by itself it would send bold in spite of ``NO_COLOR``, and colour a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    terminal = stream is not None and stream.isatty()
+    return Console(stderr=err, force_terminal=terminal, color_system="auto" if colour(err=err) else None, highlight=False, **options)
 
 
 def print_json(value: object) -> None:
@@ -83,14 +123,13 @@ def print_json(value: object) -> None:
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
     """The items, with a progress line on a terminal's stderr once it has taken longer than a second."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield from items
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} read"), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress = Progress(*columns, console=console(err=True), transient=True)
     bar = progress.add_task(what, total=None)
     begun, shown = time.monotonic(), False
     try:
@@ -106,22 +145,34 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
 
 
 def print_table(title: str, columns: list[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table for people; where it is piped, wide enough that nothing is cut."""
-    from rich.console import Console
+    """A table for people; in a pipe wide enough that nothing is cut, in a narrow terminal a list where it does not fit."""
+    from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table
 
     if title:
         click.echo(printable(title))
-    table = Table(box=None if not sys.stdout.isatty() else _lines(), pad_edge=False)
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    out = console(width=None if terminal else 400)
+    table = Table(box=SIMPLE if terminal else None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(printable(str(cell))) for cell in row))
-    Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
+    for row in cells:
+        table.add_row(*map(escape, row))
+    if out.width < NARROW and out.measure(table, options=out.options.update(width=400)).maximum > out.width:
+        _print_list(out, columns, cells)
+    else:
+        out.print(table)
 
 
-def _lines() -> Any:
-    from rich.box import SIMPLE
+def _print_list(out: Console, columns: list[str], rows: list[list[str]]) -> None:
+    """Each row as its first cell, and under it a line for each other cell that is not empty."""
+    from rich.padding import Padding
+    from rich.text import Text
 
-    return SIMPLE
+    for first, *others in rows:
+        out.print(Text(first, style="bold"))
+        for column, cell in zip(columns[1:], others, strict=True):
+            if cell:
+                out.print(Padding(Text(f"{column}: {cell}" if column else cell), (0, 0, 0, 2)))

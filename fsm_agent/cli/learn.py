@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, Fault, faults, lang_option, print_table
+from fsm_agent.cli.common import DIFFERS, DONE, Fault, console, faults, lang_option, print_table
 from fsm_agent.language import Language
 from fsm_agent.text import printable
 
@@ -63,9 +63,7 @@ def _show(lesson: Lesson, lang: Language, *, answers: bool) -> None:
     from fsm_agent.lessons.showing import print_plain, print_rich
 
     if sys.stdout.isatty():
-        from rich.console import Console
-
-        print_rich(lesson, lang, Console(highlight=False), answers=answers)
+        print_rich(lesson, lang, console(), answers=answers)
     else:
         for text in print_plain(lesson, lang, answers=answers):
             click.echo(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, lang_option
+from fsm_agent.cli.common import Fault, console, faults, lang_option
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ def step(source: str, edge: int, lang: Language) -> None:
     In a terminal each key press is a step, and ? lists the keys. Without one, each line of input is a command: an empty line for the
     next edge, `t REPLY` for a reply; ? lists the others.
     """
-    from rich.console import Console
-
     from fsm_agent.stepper import Stepper
     from fsm_agent.stepper.lines import play
     from fsm_agent.stepper.terminal import Terminal, can_draw
@@ -42,9 +40,9 @@ def step(source: str, edge: int, lang: Language) -> None:
     while stepper.cursor < edge:
         if stepper.next() is not None:
             raise Fault(f"--at is {edge}, and this run has {stepper.cursor} edges")
-    console = Console(highlight=False, markup=False, emoji=False)
-    if can_draw(console):
-        Terminal(stepper, lang, console).play()
+    screen = console(markup=False, emoji=False)
+    if can_draw(screen):
+        Terminal(stepper, lang, screen).play()
     else:
         if hasattr(sys.stdin, "reconfigure"):
             sys.stdin.reconfigure(errors="replace")
