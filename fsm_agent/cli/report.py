@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,10 @@ from fsm_agent.cli.audit import Question, audited, lang_group
 from fsm_agent.cli.common import Fault, faults, lang_option, with_progress
 from fsm_agent.language import Language
 from fsm_agent.text import printable
+
+if TYPE_CHECKING:
+    from fsm_agent.audit.plan import Plan
+    from fsm_agent.report import Collected
 
 
 @click.command()
@@ -73,7 +77,7 @@ def report(sources: tuple[Path, ...], output: Path, lang: Language, **asked: Any
         click.echo(printable(f"damaged: {damaged.place}: {damaged.problem}"), err=True)
 
 
-def _collected(sources: tuple[Path, ...], question: Question, plan: Any, lang: Language) -> Any:
+def _collected(sources: tuple[Path, ...], question: Question, plan: Plan, lang: Language) -> Collected:
     """The runs once more, for what the audit's figures do not keep."""
     from fsm_agent.audit.sources import runs_of
     from fsm_agent.report import collect
