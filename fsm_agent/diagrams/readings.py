@@ -10,7 +10,7 @@ from fsm_agent.diagrams.text import one_line
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.language import Language
 from fsm_agent.machine import Taken
-from fsm_agent.table import HALTED, Row
+from fsm_agent.table import GUARD_REASONS, HALTED, Row
 
 BETWEEN = " · "
 
@@ -32,10 +32,18 @@ class Readings:
         return next((self.shown(reading) for reading in taken.readings if reading.guard == reason), "")
 
     def let_pass(self, row: Row, rows: Sequence[Row], taken: Sequence[Taken]) -> list[str]:
-        """Of each guard that was asked before ``row`` was taken: the reading that came closest to its limit."""
-        before = rows[: rows.index(row)]
-        asked = [other.reason for other in before if (other.source, other.trigger) == (row.source, row.trigger) and other.dest == HALTED]
-        closest = (max((r for each in taken for r in each.readings if r.guard == reason), key=_share, default=None) for reason in asked)
+        """Of each guard that let the run pass: the reading that came closest to its limit.
+
+        On an edge these are the guards that were asked before it; where a guard halts the run, those after it too, if they do not trip.
+        """
+        group = [other for other in rows if (other.source, other.trigger) == (row.source, row.trigger)]
+        asked = [other.reason for other in group[: group.index(row)] if other.dest == HALTED]
+        if row.reason in GUARD_REASONS:
+            asked += [other.reason for other in group[group.index(row) + 1 :] if other.dest == HALTED]
+        closest = (
+            max((r for each in taken for r in each.readings if r.guard == reason and not r.trips), key=_share, default=None)
+            for reason in asked
+        )
         return [self.shown(reading) for reading in closest if reading is not None]
 
     def also_tripped(self, taken: Taken, reason: str | None) -> list[str]:
