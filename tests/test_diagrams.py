@@ -163,7 +163,7 @@ step 2
   Deciding  -> Parsing    model replied: TOOL search q=天气
   Parsing   -> Executing  tool call: search{q=天气}  [repeats 0/2]
   Executing -> Observing  tools returned: search TOOL_ERROR: unknown tool search
-  Observing -> Halted(consecutive_errors)  errors 2/2
+  Observing -> Halted(consecutive_errors)  errors 2/2  [steps 2/10]
 
 stopped: 2 failed tool calls in a row, circuit breaker tripped
 step 1  add expected an integer, got a=三, b=四
@@ -195,7 +195,7 @@ def test_a_path_as_mermaid() -> None:
         '  Parsing -.->|"said to a person"| Observing',
         '  Parsing ==>|"<b>1, 2</b><br/>tool call<br/>repeats 0/2"| Executing',
         '  Executing ==>|"<b>1, 2</b><br/>tools returned"| Observing',
-        '  Observing ==>|"<b>2</b><br/>errors 2/2"| Halted_consecutive_errors',
+        '  Observing ==>|"<b>2</b><br/>errors 2/2<br/>steps 2/10"| Halted_consecutive_errors',
         '  Observing ==>|"<b>1</b><br/>go on<br/>errors 1/2 · steps 1/10"| Deciding',
         "  linkStyle 2 stroke:#566070,color:#566070",
         "  linkStyle 3 stroke:#566070,color:#566070",
