@@ -7,7 +7,6 @@ import pytest
 from fsm_agent.events import Malformed, Observation, Said, ToolCalls, ToolsReturned, UserSpoke
 from fsm_agent.guards import (
     ConsecutiveErrors,
-
     ErrorStreak,
     Guard,
     MaxSteps,

@@ -10,14 +10,20 @@ from typing import Any, NamedTuple
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fsm_agent.events import ModelReplied, Observation, Reply, Started, ToolCall, ToolCalls, ToolsReturned, Usage
+from fsm_agent.events import Malformed, ModelReplied, Observation, Reply, Started, ToolCall, ToolCalls, ToolsReturned, Usage
 from fsm_agent.guards import (
     ConsecutiveErrors,
     CostBudget,
     Deadline,
+    Denied,
+    EmptyReply,
+    ErrorStreak,
     Evidence,
     Guard,
+    MalformedStreak,
     MaxSteps,
     NoProgress,
     Predicate,
@@ -30,6 +36,7 @@ from fsm_agent.guards import (
     predicate,
     production,
 )
+from fsm_agent.guards.streaks import NONE, Streak
 from fsm_agent.proof.shapes import Settler, StepNumber, Unreadable, canonical
 from fsm_agent.proof.sight import SIGHTS, is_blind, sight_of
 from fsm_agent.proof.watched import GuardFailed, Restart, Uncheckable, Watched
@@ -37,6 +44,14 @@ from tests.proof_guards import Boxed, Divides, Early, Lenient, Mutates, Reader, 
 
 FAILED = ToolsReturned((Observation("work", "no", "timeout"),))
 OK = ToolsReturned((Observation("work", "yes"),))
+
+
+CALL = ToolCalls((ToolCall("work", {}),))
+STEPS = [
+    *((CALL, FAILED), (CALL, OK), (CALL, ToolsReturned((Observation("work", "no", "denied"),)))),
+    *((CALL, ToolsReturned((Observation("work", "no", "unknown_tool"),))), (Malformed("no"),), (ModelReplied(Reply()),)),
+]
+"""The facts of a step, as far as the guards below ask for them."""
 
 
 def folded(watched: Watched, *facts: Any) -> Any:
@@ -160,6 +175,29 @@ def test_a_step_number_is_equal_to_itself_and_passes_for_a_number() -> None:
     before = len(counted)
     assert number.bit_length() == 2
     assert len(counted) > before
+
+
+def test_of_a_streak_its_length_counts_and_not_its_evidence() -> None:
+    long = NONE
+    for _ in range(40):
+        long = long.grown(Evidence(1, "timeout", "no"), 50)
+    assert long.omitted
+    assert settled(long) == (Streak(40, grew=True), "Streak(40,(),True,())")
+    assert settled(long.passed_over())[1] == "Streak(40,(),False,())"
+
+
+@given(
+    st.sampled_from([ConsecutiveErrors(3, warn_at=2), MalformedStreak(3), ErrorStreak(2), EmptyReply(2), Denied(2)]),
+    st.lists(st.sampled_from(STEPS)),
+)
+def test_without_its_evidence_a_memory_gives_the_same_verdicts(guard: Guard, steps: list[tuple[Any, ...]]) -> None:
+    watched = Watched(guard)
+    memory, held = guard.start(), watched.start()
+    for step, fact in [(number, fact) for number, facts in enumerate(steps, 1) for fact in facts]:
+        if type(fact) in guard.folds:
+            memory, held = guard.fold(memory, fact, step), watched.fold(held, fact, step)
+        one, other = guard.judge(memory), watched.judge(held)
+        assert (one.value, one.limit, one.trips, one.warns) == (other.value, other.limit, other.trips, other.warns)
 
 
 # --- guards ------------------------------------------------------------------------------------------------------

@@ -103,13 +103,14 @@ class Alphabet:
         """Calls, what cannot be used, talk, the answer."""
         batches = [batch for size in range(1, self.batch + 1) for batch in self._batches(size, counts)]
         yield from (_calls(batch) for batch in batches)
-        yield from (_calls(batch, LENGTH) for batch in batches if len(batch) == 1)
-        yield from (_calls(batch, broken=True) for batch in batches if len(batch) == 1)
-        for finish in (None, LENGTH) if CUT_OFF in self.sight.sees else (None,):
+        finishes = (None, LENGTH) if CUT_OFF in self.sight.sees else (None,)
+        for finish in finishes:
             yield from (_text(index, finish, "unparseable") for index in _newest_first(counts.get(TEXT, 0)))
             yield from (_text(index, finish, None) for index in _newest_first(counts.get(TEXT, 0)))
-            yield lambda _names, finish=finish: Reply("", finish_reason=finish)  # type: ignore[misc]  # bound now
-            yield _text(counts.get(TEXT, 0), finish, "answer")
+            yield _empty(finish)
+        yield from (_calls(batch, LENGTH) for batch in batches if len(batch) == 1)
+        yield from (_calls(batch, broken=True) for batch in batches if len(batch) == 1)
+        yield from (_text(counts.get(TEXT, 0), finish, "answer") for finish in finishes)
 
     def _batches(self, size: int, counts: Mapping[str, int]) -> list[tuple[tuple[str, int], ...]]:
         """Batches of ``size`` calls, each a tool and the index of a name; new names are used in their order."""
@@ -216,6 +217,10 @@ def _calls(batch: Sequence[tuple[str, int]], finish: str | None = None, *, broke
 
 def _text(index: int, finish: str | None, taken_as: str | None) -> Callable[[Names], Reply]:
     return lambda names: Reply(names.name(TEXT, index), finish_reason=finish, taken_as=taken_as)  # type: ignore[arg-type]  # one of its words
+
+
+def _empty(finish: str | None) -> Callable[[Names], Reply]:
+    return lambda _names: Reply("", finish_reason=finish)
 
 
 def _replied(make: Callable[[Names], Reply], usage: Usage | None, at: float | None, latency: float | None) -> Callable[[Names], Event]:

@@ -1,8 +1,9 @@
 """Memories as the search compares them: a memory's shape is a text, and memories with equal shapes behave alike.
 
-The shape of a value is its ``repr``, but for three things: evidence, which is there for people, has none of its content in it; a step
-number is a name, such as ``step#7``; and things of unknown type are refused. Names of calls and texts (``work#3``, ``seen#1``) stand in
-a shape as they are; ``canonical`` numbers them by their first appearance, so that runs that differ in names alone are the same.
+The shape of a value is its ``repr``, but for three things: evidence, which is there for people, has none of its content in it (of a
+streak only its length counts, and whether it grew); a step number is a name, such as ``step#7``; and things of unknown type are refused.
+Names of calls and texts (``work#3``, ``seen#1``) stand in a shape as they are; ``canonical`` numbers them by their first appearance, so
+that runs that differ in names alone are the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import msgspec
 
 from fsm_agent import events
 from fsm_agent.guards import Evidence
+from fsm_agent.guards.streaks import Streak
 
 STEP = "step"
 NOW = "step#now"
@@ -143,6 +145,8 @@ class Settler:
     def _settle(self, value: Any, kind: type) -> tuple[Any, str]:  # noqa: PLR0911  # one return for each kind of value
         if kind is StepNumber:
             return value, f"step#{value.number}"
+        if kind is Streak:
+            value = Streak(value.length, grew=value.grew)  # the rest is evidence, and what was left out of it
         if kind is Blank:
             return value, "?"  # the guard that looked at it is found out by now, and the search is about to start again
         if kind.__module__ == events.__name__:
