@@ -155,11 +155,11 @@ def test_a_guard_is_judged_on_every_edge_out_of_the_state_that_it_watches() -> N
         assert len(guard["values"]) == sum(data["rows"][edge][0] == guard["watches"] for edge in data["edges"])
 
 
-def test_numbers_that_json_or_javascript_cannot_hold_are_texts() -> None:
+def test_numbers_that_javascript_cannot_hold_are_texts() -> None:
     @attrs.frozen
     class Odd(Guard):
         reason: ClassVar[str] = "odd"
-        values: tuple[float, ...] = (float("inf"), float("nan"), 10**20, 2**53, 1 / 3)
+        values: tuple[float, ...] = (2**60, 2**53, 1 / 3)
 
         def start(self) -> int:
             return -1
@@ -174,7 +174,7 @@ def test_numbers_that_json_or_javascript_cannot_hold_are_texts() -> None:
     for _ in Odd().values:
         run.feed(ModelReplied(Reply("nothing that is a call")))
     page = player_page(run, "")
-    assert data_of(page)["guards"][0]["values"] == ["inf", "nan", "1e+20", 2**53, 0.333333]
+    assert data_of(page)["guards"][0]["values"] == ["1.153e+18", 2**53, 0.333333]
 
 
 def test_a_run_that_nothing_happened_to_and_one_that_did_not_end() -> None:

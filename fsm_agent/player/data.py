@@ -112,12 +112,10 @@ def _value(reading: Reading, usual: float | None) -> object:
 
 
 def _figure(value: float | None) -> float | str | None:
-    """A number that JSON and JavaScript can hold; any other as people read it."""
-    if value is None or isinstance(value, bool):
+    """A number that JavaScript can hold; a greater one as people read it."""
+    if value is None or (isinstance(value, int) and abs(value) <= EXACT):
         return value
-    if not math.isfinite(value) or abs(value) > EXACT:
-        return number(value)
-    return value if isinstance(value, int) else float(f"{value:.6g}")
+    return number(value) if abs(value) > EXACT else float(f"{value:.6g}")
 
 
 def _ending(run: Run, texts: _Texts, lang: Language) -> dict[str, Any] | None:

@@ -66,6 +66,8 @@ class Words:
     anchor: Literal["start", "middle", "end"] = "start"
     upright: bool = False
     """It stands on its end and is read from bottom to top."""
+    below: float | None = None
+    """Where a second line begins, which tells how often; None: it is told at the end of this one."""
 
 
 @attrs.frozen
@@ -167,7 +169,7 @@ def _straight(rows: Sequence[Row], boxes: dict[State, Box], lang: Language) -> l
             x, box, dest = boxes[row.source].x + 12 + 24 * before, boxes[row.source], boxes[row.dest]
             top = box.y + box.height
             path = f"M{_n(x)} {_n(top)}V{_n(dest.y - HEAD + 1)}"
-            said = Words(words(row.label, lang), x + 7, (top + dest.y) / 2 - 3 + 26 * before)
+            said = Words(words(row.label, lang), x + 7, (top + dest.y) / 2 - 3 + 26 * before, below=x + 7)
             found.append(Line(i, row, path, down_head(x, dest.y), said))
     return found
 
@@ -179,7 +181,7 @@ def _loops(rows: Sequence[Row], boxes: dict[State, Box], lang: Language) -> list
         if row.source == row.dest:
             before = sum(other.source == other.dest == row.source for other in rows[:i])
             x, y = boxes[row.source].x + 34 + 30 * before, boxes[row.source].y
-            said = Words(words(row.label, lang), boxes[row.source].x + STATE_WIDTH + 14, y - 20 - 12 * before, "end")
+            said = Words(words(row.label, lang), boxes[row.source].x + STATE_WIDTH + 14, y - 20 - 12 * before, "end", below=x + 24)
             path = f"M{_n(x + 20)} {_n(y)}v-5a10 10 0 0 0 -20 0V{_n(y - HEAD + 1)}"
             found.append(Line(i, row, path, down_head(x, y), said))
     return found

@@ -39,15 +39,22 @@ def _parts(picture: Picture, name: str, description: str, lang: Language) -> Ite
 
 
 def _line(line: Line) -> Iterator[str]:
-    halting = "" if line.chip is None else " fsm-answers" if line.row.reason == "final_answer" else " fsm-stops"
-    yield f'<g class="fsm-edge{halting}" data-row="{line.index}"><path class="fsm-path" d="{line.path}"/>'
+    row = line.row
+    kind = (
+        " fsm-loop"
+        if row.source == row.dest
+        else ""
+        if not row.reason
+        else f" fsm-{'answers' if row.reason == 'final_answer' else 'stops'}"
+    )
+    yield f'<g class="fsm-edge{kind}" data-row="{line.index}"><path class="fsm-path" d="{line.path}"/>'
     yield f'<path class="fsm-head" d="{line.head}"/>'
     if line.chip is not None:
-        yield f"{_rect(line.chip, line.chip.height / 2)}<title>{escape(line.row.reason or '')}</title>"
+        yield f"{_rect(line.chip, line.chip.height / 2)}<title>{escape(row.reason or '')}</title>"
     words = line.words
     text, mark, count = escape(words.text), '<tspan class="fsm-mark"></tspan>', '<tspan class="fsm-count"></tspan>'
     turned = f' transform="rotate(-90 {words.x:g} {words.y:g})"' if words.upright else ""
-    below = "" if line.chip or words.upright else f'<tspan x="{words.x:g}" dy="14">{mark}{count}</tspan>'
+    below = "" if words.below is None else f'<tspan x="{words.below:g}" dy="14" text-anchor="start">{mark}{count}</tspan>'
     yield f'<text class="fsm-words" x="{words.x:g}" y="{words.y:g}" text-anchor="{words.anchor}"{turned}>'
     yield f"{text}{below}</text></g>" if below else f"{mark}{text}{'' if line.chip else f' {count}'}</text></g>"
 
