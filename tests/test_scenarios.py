@@ -65,6 +65,15 @@ def test_every_scenario_has_a_title_and_a_lesson_in_both_languages(lang: str) ->
         ),
         ("title = 't'\ntask = 't'\ntools = ['sub']\nscript = ['FINAL x']", "x: tools: no built-in tool 'sub'; there are add, mul, now"),
         ("title = 't'\ntask = 't'", "x: there is nothing to play; give script (a list of replies), then (a template), or both"),
+        ("title = 't'\ntask = 't'\ntools = ['now', 'add', 'now']\nscript = ['FINAL x']", "x: tools: 'now' is given twice"),
+        (
+            "title = 't'\ntask = 't'\nscript = ['FINAL x']\n[expect]\nreason = 'max_step'",
+            "x: expect.reason is 'max_step'; it must be one of model_error, cancelled, recording_ended, final_answer, repeated_call, ",
+        ),
+        (
+            "title = 't'\ntask = 't'\nscript = ['FINAL x']\n[expect]\nmodel_calls = -1",
+            "x: expect.model_calls is -1; it must be at least 0",
+        ),
         ("title = {}\ntask = 't'\nthen = 'FINAL x'", "x: a table of texts is empty; give en, zh, or plain text"),
     ],
 )
@@ -90,3 +99,27 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"title = '\xff'")
     with pytest.raises(ScenarioError, match=r"mine\.toml: not UTF-8 text \(byte 9\)"):
         load(path)
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    with path.open("wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(ScenarioError, match=r"mine\.toml is no scenario: it is longer than 16 MiB"):
+        load(path)
+
+
+@pytest.mark.parametrize("content", [b'{"messages": []}', b"\xff\x00"])
+def test_a_file_of_another_kind_is_for_replay(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "runs.json"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"{path} is no scenario, which is a .toml file; a recorded run is fed through the machine with: fsm-agent replay {path}"
+    )
+
+
+def test_a_scenario_of_another_ending_is_still_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("title = 'T'\ntask = 't'\nscript = ['FINAL x']\n", encoding="utf-8")
+    assert load(tmp_path / "mine.txt").name == "mine"

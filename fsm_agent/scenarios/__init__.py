@@ -16,7 +16,14 @@ import msgspec
 
 from fsm_agent.guards import Guard, classic
 from fsm_agent.models import ScriptedModel
+from fsm_agent.table import ROWS
 from fsm_agent.tools import BUILT_IN, Tool
+
+MAX_SIZE = 16 * 2**20
+"""Bytes that a scenario file may have."""
+
+REASONS = tuple(dict.fromkeys(row.reason for row in ROWS if row.reason))
+"""How a scenario may end, in the order of the table."""
 
 
 class ScenarioError(ValueError):
@@ -27,6 +34,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a scenario says of its own end; only what is given is compared."""
 
     reason: str | None = None
+    """One of ``REASONS``."""
     model_calls: int | None = None
     answer: str | None = None
 
@@ -95,6 +103,8 @@ def names() -> tuple[str, ...]:
 
 def built_in(name: str) -> Scenario:
     """The scenario of this name that comes with the package. Raises ``ScenarioError`` listing the names."""
+    if not name:
+        raise ScenarioError(f"no scenario is named; name one of {', '.join(names())}, or give the path of a .toml file")
     if name not in names():
         raise ScenarioError(f"there is no scenario {name!r}; there are {', '.join(names())}, or give the path of a .toml file")
     return parse((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), name)
@@ -102,31 +112,61 @@ def built_in(name: str) -> Scenario:
 
 def load(path: str | PathLike[str]) -> Scenario:
     """The scenario in a file. Raises ``ScenarioError`` for a file that is none, ``OSError`` where it cannot be read."""
+    path = Path(path)
+    with path.open("rb") as file:
+        content = file.read(MAX_SIZE + 1)
+    if len(content) > MAX_SIZE:
+        raise ScenarioError(f"{path} is no scenario: it is longer than {MAX_SIZE // 2**20} MiB")
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    return parse(text, Path(path).stem, str(path))
+        fields: dict[str, Any] = tomllib.loads(content.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        if path.suffix != ".toml":
+            raise ScenarioError(
+                f"{path} is no scenario, which is a .toml file; a recorded run is fed through the machine with: fsm-agent replay {path}"
+            ) from None
+        if isinstance(error, UnicodeDecodeError):
+            raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        raise ScenarioError(f"{path}: not TOML: {error}") from None
+    return _made(fields, path.stem, str(path))
 
 
-def parse(text: str, name: str, where: str = "") -> Scenario:
-    """The scenario in this TOML text. Raises ``ScenarioError`` naming ``where`` and the field."""
-    where = where or name
+def parse(text: str, name: str) -> Scenario:
+    """The scenario in this TOML text. Raises ``ScenarioError`` naming the scenario and the field."""
     try:
         fields: dict[str, Any] = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ScenarioError(f"{name}: not TOML: {error}") from None
+    return _made(fields, name, name)
+
+
+def _made(fields: dict[str, Any], name: str, where: str) -> Scenario:
+    """Raises ``ScenarioError`` naming ``where`` and the field."""
+    try:
         scenario = msgspec.convert({"name": name, **fields}, Scenario)
         for field in (scenario.title, scenario.teaches):
             _in(field, "en")
         scenario.guards  # noqa: B018  # raises for a limit below 1
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{where}: not TOML: {error}") from None
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise ScenarioError(f"{where}: {error}") from None
-    if unknown := [tool for tool in scenario.tools if tool not in BUILT_IN]:
-        raise ScenarioError(f"{where}: tools: no built-in tool {unknown[0]!r}; there are {', '.join(BUILT_IN)}")
-    if not scenario.script and scenario.then is None:
-        raise ScenarioError(f"{where}: there is nothing to play; give script (a list of replies), then (a template), or both")
+    if problem := _problem(scenario):
+        raise ScenarioError(f"{where}: {problem}")
     return scenario
+
+
+def _problem(scenario: Scenario) -> str:
+    """What the types do not say; empty: nothing."""
+    expect = scenario.expect
+    if unknown := [tool for tool in scenario.tools if tool not in BUILT_IN]:
+        return f"tools: no built-in tool {unknown[0]!r}; there are {', '.join(BUILT_IN)}"
+    if twice := [tool for tool in scenario.tools if scenario.tools.count(tool) > 1]:
+        return f"tools: {twice[0]!r} is given twice"
+    if not scenario.script and scenario.then is None:
+        return "there is nothing to play; give script (a list of replies), then (a template), or both"
+    if expect.reason is not None and expect.reason not in REASONS:
+        return f"expect.reason is {expect.reason!r}; it must be one of {', '.join(REASONS)}"
+    if expect.model_calls is not None and expect.model_calls < 0:
+        return f"expect.model_calls is {expect.model_calls}; it must be at least 0"
+    return ""
 
 
 def _in(text: Text, lang: str) -> str:
