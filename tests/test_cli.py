@@ -85,6 +85,9 @@ def test_a_script_that_runs_out_halts_as_model_error_with_the_step(tmp_path: Pat
     ("arguments", "line"),
     [
         (["run", "z"], "Error: there is no scenario 'z'; there are a, b, c, d, e, f, or give the path of a .toml file\n"),
+        (["run", ""], "Error: no scenario is named; name one of a, b, c, d, e, f, or give the path of a .toml file\n"),
+        (["run", "no.json"], "Error: no.json: No such file or directory\n"),
+        (["run", "a", "--trace", "x.dot", "--draw", "./x.dot"], "Error: --trace x.dot and --draw x.dot are one file; name two\n"),
         (["run", "no/such.toml"], "Error: no/such.toml: No such file or directory\n"),
         (["run", "a", "--trace", "no/such/dir/t.jsonl"], "Error: no/such/dir/t.jsonl: No such file or directory\n"),
         (["run", "a", "--draw", "a.gif"], "Error: a.gif: the ending names no format; known are .svg, .png, .pdf, .dot, .gv, .mmd, .mermaid, .txt, .html, or give --format\n"),
@@ -161,6 +164,86 @@ def test_ctrl_c_records_the_halt_and_exits_with_130(tmp_path: Path) -> None:
     assert "; halted: cancelled\n" in verified.stdout
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child there")
+def test_ctrl_c_still_draws_the_path(tmp_path: Path) -> None:
+    picture = tmp_path / "path.txt"
+    child = endless(tmp_path, "--draw", str(picture))
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (130, b"\ncancelled\n")
+    assert "Halted(cancelled) at step" in picture.read_text(encoding="utf-8").partition("\n")[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL there")
+def test_a_run_that_was_killed_leaves_a_record_that_holds(tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    child = endless(tmp_path, "--trace", str(trace))
+    child.kill()
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    verified = call("verify", trace)
+    assert verified.exit_code == 0
+    assert " edges hold; the run did not end" in verified.stdout
+    steps = sum(entry["event"] == "ModelReplied" for entry in map(json.loads, trace.read_text().splitlines()) if "event" in entry)
+    assert steps >= out.count(b"] LLM output: ") > 0
+
+
+def endless(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A run that goes on and on, and is in the midst of it."""
+    mine = folder / "mine.toml"
+    mine.write_text("title='t'\ntask='t'\ntools=['add']\nthen='TOOL add a=1,b={n}'\n[limits]\nmax_steps=10000000\n")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "fsm_agent", "run", str(mine), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+    assert child.stdout is not None
+    assert b"[step 1]" in child.stdout.readline()
+    time.sleep(0.2)
+    return child
+
+
+# --- files that are read and written -----------------------------------------------------------------------------
+
+
+def test_no_command_writes_over_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").write_text("title='t'\ntask='t'\nscript=['FINAL x']\n")
+    Path("link.svg").hardlink_to("my.toml")
+    assert call("run", "my.toml", "--trace", "my.jsonl").exit_code == 0
+    Path("t.svg").write_bytes(Path("my.jsonl").read_bytes())
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    for arguments, message in (
+        (["run", "my.toml", "--trace", "my.toml"], "--trace my.toml would overwrite my.toml, which is read"),
+        (["run", "./my.toml", "--draw", "link.svg"], "--draw link.svg would overwrite ./my.toml, which is read"),
+        (["draw", "t.svg", "-o", "t.svg"], "--output t.svg would overwrite t.svg, which is read"),
+        (["draw", "my.jsonl", "--against", "t.svg", "-o", "t.svg"], "--output t.svg would overwrite t.svg, which is read"),
+        (["draw", "my.jsonl", "-o", "my.jsonl", "--format", "svg"], "--output my.jsonl would overwrite my.jsonl, which is read"),
+        (["replay", "t.svg", "--run", "t", "--draw", "t.svg"], "--draw t.svg would overwrite t.svg, which is read"),
+        (["audit", "t.svg", "--sweep", "max_errors=1..2", "--chart", "t.svg"], "--chart t.svg would overwrite t.svg, which is read"),
+        (["check", "link.svg", "-o", "link.svg"], "--output link.svg would overwrite link.svg, which is read"),
+    ):
+        result = call(*arguments)
+        assert (result.exit_code, result.stderr) == (2, f"Error: {message}; name another file\n")
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_a_file_that_is_named_like_a_scenario_does_not_hide_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert call("run", "f", "--trace", "f").exit_code == 0
+    assert call("verify", "f").exit_code == 0
+
+
+def test_pictures_have_one_list_of_formats() -> None:
+    from fsm_agent.diagrams import FORMATS
+    from fsm_agent.formats import ENDINGS, PICTURES
+
+    assert FORMATS == PICTURES
+    assert set(ENDINGS.values()) == {*PICTURES, "html"}
+
+
 # --- verify ------------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +283,68 @@ def test_a_file_that_is_no_trace_is_one_line(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: {path}, line 1: ")
     assert result.stderr.count("\n") == 1
+
+
+HEADER = '{"trace":1,"task":"t","protocol":"line"%s}\n'
+REPLY = '{"event":"ModelReplied","reply":{"text":"FINAL x"}}\n'
+
+
+@pytest.mark.parametrize("command", ["verify", "draw", "explain", "step"])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (HEADER.replace("line", "lines") % "", "line 1: the protocol 'lines' is not known"),
+        (HEADER % ',"lang":"xx"', "line 1: lang is 'xx'; it must be one of en, zh"),
+        (HEADER % ',"guards":[{"reason":"r","guard":"Mine"}]', "line 1: the guard Mine (r) is not one of this package's"),
+        (
+            HEADER % ',"guards":[{"reason":"max_steps","guard":"MaxSteps","limits":{"max_step":3}}]',
+            "line 1: the guard MaxSteps (max_steps) has no limit 'max_step'; it has max_steps",
+        ),
+        (HEADER % ',"guards":[{"reason":"token_budget","guard":"TokenBudget"}]', "line 1: the guard TokenBudget (token_budget) needs the limit "),
+        ("\n" + HEADER % "" + "[]\n", "line 3: Expected `object`, got `array`"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_trace_is_told_with_file_and_line(tmp_path: Path, command: str, content: str, problem: str) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text(content, encoding="utf-8")
+    result = call(command, trace)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {trace}, {problem}")
+    assert result.stderr.count("\n") == 1
+    assert "__init__" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["draw", "explain", "step"])
+def test_events_of_no_run_are_told_with_file_and_line(tmp_path: Path, command: str) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text(HEADER % "" + REPLY + "\n" + REPLY, encoding="utf-8")
+    result = call(command, trace)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {trace}, line 4: no run has this event here: ")
+
+
+def test_draw_tells_of_a_forged_edge_and_draws_what_the_events_give(tmp_path: Path) -> None:
+    trace = tmp_path / "c.jsonl"
+    call("run", "c", "--trace", trace)
+    drawn = call("draw", trace)
+    assert drawn.stderr == ""
+    lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[-1] = lines[-1].replace("consecutive_errors", "max_steps")
+    trace.write_text("".join(lines), encoding="utf-8")
+    forged = call("draw", trace)
+    assert (forged.exit_code, forged.stdout) == (0, drawn.stdout)
+    assert forged.stderr == f"{trace}: line {len(lines)} differs from what its events give; drawn as replayed\n"
+
+
+def test_draw_and_verify_tell_of_edges_that_are_missing(tmp_path: Path) -> None:
+    trace = tmp_path / "c.jsonl"
+    call("run", "c", "--trace", trace)
+    drawn = call("draw", trace)
+    trace.write_text("".join(trace.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
+    short = call("draw", trace)
+    assert (short.exit_code, short.stdout) == (0, drawn.stdout)
+    assert short.stderr == f"{trace}: the last 2 of the edges that its events give are not there; drawn as replayed\n"
+    assert call("verify", trace).stdout.endswith("; the run did not end, the last 2 of the edges that its events give are not there\n")
 
 
 # --- draw --------------------------------------------------------------------------------------------------------

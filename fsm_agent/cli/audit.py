@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, Fault, faults, json_option, lang_option, print_json, print_table, with_progress
+from fsm_agent.cli.common import (
+    DIFFERS,
+    DONE,
+    Fault,
+    faults,
+    json_option,
+    keep_apart,
+    lang_option,
+    print_json,
+    print_table,
+    with_progress,
+)
 from fsm_agent.language import Language
 from fsm_agent.text import printable
 
@@ -101,6 +112,7 @@ def audit(
     """
     from fsm_agent.audit import condition
 
+    keep_apart(sources, {"--chart": chart})
     with faults():
         if chart is not None and chart.suffix.lower() not in CHARTS:
             raise Fault(f"{chart}: a chart is written as {' or '.join(CHARTS)}")

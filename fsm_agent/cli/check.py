@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, Fault, colour, faults, json_option, lang_option, print_json, print_table
+from fsm_agent.cli.common import DIFFERS, DONE, Fault, colour, faults, json_option, keep_apart, lang_option, print_json, print_table
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def check(
     Exit code: 0 proved, 1 refuted or not proved within --max-states, 2 wrong use.
     """
     from fsm_agent.cli.draw import draw_run, format_of
+    from fsm_agent.cli.sources import is_path
     from fsm_agent.diagrams import path_view
     from fsm_agent.proof.claims import prove
     from fsm_agent.proof.report import Report
@@ -68,6 +69,7 @@ def check(
     with faults():
         if output is not None:
             format_of(output, None)
+            keep_apart([source] if source is not None and is_path(source) else [], {"--output": output})
         configuration = _configuration(source, preset, limits, paths)
         proof = prove(configuration.guards, max_states=max_states, batch=batch)
     report = Report(configuration, proof, lang)

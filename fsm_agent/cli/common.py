@@ -60,12 +60,12 @@ def _named(message: str, about: str | os.PathLike[str]) -> str:
     return message if str(about) in message else f"{about}: {message}"
 
 
-def keep_apart(inputs: Collection[str | Path | None], outputs: Mapping[str, Path | None]) -> None:
+def keep_apart(inputs: Collection[str | Path], outputs: Mapping[str, Path | None]) -> None:
     """Raises ``Fault`` where an output, given by its option, is a file that is read, or the file of another output."""
     given = [(option, path) for option, path in outputs.items() if path is not None]
     for number, (option, path) in enumerate(given):
         for read in inputs:
-            if read and path.exists() and _same(path, Path(read)):
+            if path.exists() and _same(path, Path(read)):
                 raise Fault(f"{option} {path} would overwrite {read}, which is read; name another file")
         for other, second in given[:number]:
             if _same(path, second):

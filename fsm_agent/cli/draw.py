@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, lang_option
+from fsm_agent.cli.common import Fault, faults, keep_apart, lang_option
+from fsm_agent.formats import ENDINGS
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -16,18 +17,7 @@ if TYPE_CHECKING:
     from fsm_agent.diagrams import View
     from fsm_agent.machine import Run
 
-FORMATS = {
-    ".svg": "svg",
-    ".png": "png",
-    ".pdf": "pdf",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".mmd": "mermaid",
-    ".mermaid": "mermaid",
-    ".txt": "text",
-    ".html": "html",
-}
-NAMES = sorted(set(FORMATS.values()))
+NAMES = sorted(set(ENDINGS.values()))
 TEXTUAL = {"dot", "mermaid", "text", "html"}
 VIEWS = ("path", "machine", "heat", "diff")
 
@@ -80,10 +70,12 @@ def draw(
     fsm-agent draw runs.db --run 9/1 --against 9/2
     """  # noqa: D301  # click keeps the lines of a paragraph after a backspace
     from fsm_agent.cli.draw_runs import Chosen
+    from fsm_agent.cli.sources import is_path
 
     with faults():
         form = format_of(output, form)
         asked = Chosen(sources or ("machine",), lang=lang, **chosen)
+        keep_apart([source for source in (*sources, asked.against) if source and is_path(source)], {"--output": output})
         if form == "html":
             _put(_player(asked, view), output, form)
         else:
@@ -160,6 +152,6 @@ def format_of(output: Path | None, form: str | None) -> str:
         return form
     if output is None:
         return "text"
-    if output.suffix.lower() not in FORMATS:
-        raise Fault(f"{output}: the ending names no format; known are {', '.join(FORMATS)}, or give --format")
-    return FORMATS[output.suffix.lower()]
+    if output.suffix.lower() not in ENDINGS:
+        raise Fault(f"{output}: the ending names no format; known are {', '.join(ENDINGS)}, or give --format")
+    return ENDINGS[output.suffix.lower()]

@@ -83,7 +83,8 @@ def case_from(
     """The run that the command line names, under the guards that it asks for. Raises ``ValueError`` or ``OSError`` in one line."""
     from fsm_agent.audit.case import case_of_recording, case_of_trace
     from fsm_agent.audit.sources import is_ledger
-    from fsm_agent.cli.sources import play, scenario_from, title_of
+    from fsm_agent.cli.sources import is_scenario, play, scenario_from, title_of
+    from fsm_agent.cli.traced import replayed
     from fsm_agent.language import ENGLISH
     from fsm_agent.traces import Trace, load
     from fsm_agent.traces.record import header_of
@@ -91,7 +92,7 @@ def case_from(
 
     lang = lang or ENGLISH
     path = Path(source)
-    if source.endswith(".toml") or not (path.exists() or "/" in source or path.suffix):
+    if is_scenario(source):
         _alone(wanted, source)
         scenario = scenario_from(source)
         run = play(scenario, lang)
@@ -100,8 +101,9 @@ def case_from(
         return case_of_recording(_of_ledger(path, wanted), _guards(preset, limits), f"{path.name} {wanted}", lang)
     if (form or detect(path)) == "trace" and error_pattern is None:
         _alone(wanted, source)
-        trace = load(path)
-        return case_of_trace(trace, trace.header.title or path.stem, _asked(preset, limits))
+        trace, guards = load(path), _asked(preset, limits)
+        replayed(path, trace, guards)  # tells the file and the line of what no run can have had
+        return case_of_trace(trace, trace.header.title or path.stem, guards)
     recording = _of_file(path, wanted, form, error_pattern)
     return case_of_recording(recording, _guards(preset, limits), f"{path.name} {recording.id}", lang)
 

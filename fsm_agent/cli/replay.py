@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, guard_options, json_option, lang_option, print_json, print_table, with_progress
+from fsm_agent.cli.common import (
+    Fault,
+    faults,
+    guard_options,
+    json_option,
+    keep_apart,
+    lang_option,
+    print_json,
+    print_table,
+    with_progress,
+)
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -40,15 +50,19 @@ def replay(
 
     A run that no guard halts ends as `recording_ended`, which is not an error. Exit code: 0, or 2 where the file cannot be read.
     """
-    from fsm_agent.cli.draw import draw_run
+    from fsm_agent.cli.draw import draw_run, format_of
     from fsm_agent.guards import guards_from, parse_limits
     from fsm_agent.traces.recordings import Damaged, read, remarks
     from fsm_agent.traces.replay import replay as through
 
     if picture is not None and wanted is None:
         raise Fault("--draw draws one run; name it with --run")
+    keep_apart([recording], {"--draw": picture})
     with faults():
         guards = guards_from(preset, **parse_limits(limits))
+        if picture is not None:
+            format_of(picture, None)
+    with faults(recording):
         runs, damaged = {}, []
         for found in with_progress(read(recording, form, error_pattern), f"Replaying {recording.name}"):
             if isinstance(found, Damaged):

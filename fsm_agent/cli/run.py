@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, HALTED, colour, faults, json_option, lang_option, print_json
+from fsm_agent.cli.common import DIFFERS, DONE, HALTED, colour, faults, json_option, keep_apart, lang_option, print_json
+from fsm_agent.formats import ENDINGS
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     "--draw",
     "picture",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the path that the run took (.svg, .png, .pdf, .dot, .mmd, .txt).",
+    help=f"Draw the path that the run took ({', '.join(ENDINGS)}).",
 )
 @json_option
 @click.pass_context
@@ -34,7 +35,7 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
     Exit code: 0 final answer, 3 halted for another reason, 1 it did not end as the scenario expects, 130 cancelled.
     """
     from fsm_agent.cli.draw import draw_run, format_of
-    from fsm_agent.cli.sources import new_run, scenario_from, title_of
+    from fsm_agent.cli.sources import is_path, new_run, scenario_from, title_of
     from fsm_agent.drivers.interrupts import Interrupts
     from fsm_agent.drivers.sync import drive
     from fsm_agent.traces.record import Trace, header_of
@@ -46,18 +47,27 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
         machine = new_run(played, lang)
         if picture is not None:
             format_of(picture, None)
+    keep_apart([scenario] if is_path(scenario) else [], {"--trace": trace, "--draw": picture})
     transcript = Transcript(lang)
     record = Trace(header_of(machine, title_of(played)), machine.log)
-    with faults(), TraceWriter(record, trace) as writer, Interrupts() as interrupts:
-        hooks = [writer.write] if as_json else [writer.write, lambda machine: _tell(transcript, machine)]
-        try:
-            drive(machine, played.model, played.named_tools, interrupts, hooks)
-        finally:
-            if machine.reason is not None:
-                _tell_end(transcript, machine, lang, as_json=as_json)
-    if picture is not None:
-        with faults():
-            draw_run(machine, title_of(played), picture, None)
+
+    def draw() -> None:
+        if picture is not None:
+            with faults():
+                draw_run(machine, title_of(played), picture, None)
+
+    try:
+        with faults(), TraceWriter(record, trace) as writer, Interrupts() as interrupts:
+            hooks = [writer.write] if as_json else [writer.write, lambda machine: _tell(transcript, machine)]
+            try:
+                drive(machine, played.model, played.named_tools, interrupts, hooks)
+            finally:
+                if machine.reason is not None:
+                    _tell_end(transcript, machine, lang, as_json=as_json)
+    except KeyboardInterrupt:
+        draw()
+        raise
+    draw()
     differences = _differences(played, machine)
     for difference in differences:
         click.echo(f"not as expected: {difference}", err=True)

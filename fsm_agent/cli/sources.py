@@ -9,10 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import click
+
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
-from fsm_agent.scenarios import Scenario, built_in, load
+from fsm_agent.scenarios import Scenario, built_in, load, names
+from fsm_agent.text import printable
 
 if TYPE_CHECKING:
     from fsm_agent.traces.recordings import Recording
@@ -22,7 +25,18 @@ Kind = Literal["scenario", "trace", "ledger", "recordings"]
 
 def scenario_from(source: str) -> Scenario:
     """A scenario by its name, or by the path of its file. Raises ``ScenarioError`` or ``OSError``."""
-    return load(source) if _is_path(source) or source.endswith(".toml") else built_in(source)
+    return load(source) if is_path(source) else built_in(source)
+
+
+def is_path(source: str) -> bool:
+    """Whether ``source`` is the path of a file. A scenario's name never is: a file that has the same one is ``./a``."""
+    named = not source or source in names()
+    return not named and (os.sep in source or "/" in source or bool(Path(source).suffix) or Path(source).exists())
+
+
+def is_scenario(source: str) -> bool:
+    """Whether ``source`` is a scenario, by its name or by the path of its file; otherwise it is a trace, a ledger or recordings."""
+    return source.endswith(".toml") or not is_path(source)
 
 
 def kind_of(source: str, form: str | None = None) -> Kind:
@@ -30,9 +44,11 @@ def kind_of(source: str, form: str | None = None) -> Kind:
     from fsm_agent.audit.sources import is_ledger
     from fsm_agent.traces.recordings import detect
 
-    path = Path(source)
-    if source.endswith(".toml") or not (_is_path(source) or path.suffix):
+    if is_scenario(source):
         return "scenario"
+    path = Path(source)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is a device or a pipe; runs are read from a file")
     if is_ledger(path):
         return "ledger"
     return "trace" if (form or detect(path)) == "trace" else "recordings"
@@ -49,9 +65,11 @@ def run_from(
 ) -> tuple[Run, str]:
     """A run and its title: a scenario is played, anything else is replayed. ``wanted``: which run of a ledger or of recordings.
 
-    ``guards`` replaces a run's own, of which a recording has none. Raises ``ValueError`` or ``OSError``.
+    ``guards`` replaces a run's own, of which a recording has none. A trace whose edges are not those that its events give is told on
+    stderr, and replayed. Raises ``ValueError`` or ``OSError``.
     """
     from fsm_agent.audit.case import case_of_trace
+    from fsm_agent.cli.traced import replayed, warning_of
     from fsm_agent.traces import Trace
     from fsm_agent.traces import load as load_trace
     from fsm_agent.traces.record import header_of
@@ -66,8 +84,10 @@ def run_from(
         raise ValueError(f"{source} is one run; leave --run out")
     if kind == "trace":
         trace = load_trace(source)
-        title = trace.header.title or Path(source).stem
-        return (trace.replay() if guards is None else case_of_trace(trace, title, guards).play(guards)), title
+        run = replayed(source, trace, guards)
+        if guards is None and (warning := warning_of(source, trace)):
+            click.echo(printable(warning), err=True)
+        return run, trace.header.title or Path(source).stem
     scenario = scenario_from(source)
     run, title = play(scenario, lang), title_of(scenario)
     return (run if guards is None else case_of_trace(Trace(header_of(run, title), run.log), title, guards).play(guards)), title
@@ -128,7 +148,3 @@ def new_run(scenario: Scenario, lang: Language) -> Run:
 def title_of(scenario: Scenario) -> str:
     """The scenario's name for records and pictures."""
     return f"Scenario {scenario.name}"
-
-
-def _is_path(source: str) -> bool:
-    return os.sep in source or "/" in source or Path(source).exists()

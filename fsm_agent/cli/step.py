@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -52,17 +50,20 @@ def step(source: str, edge: int, lang: Language) -> None:
 def script_from(source: str, lang: Language) -> Script:
     """What is stepped through. Raises ``ValueError`` or ``OSError`` in one line."""
     from fsm_agent.cli.sources import new_run, scenario_from, title_of
+    from fsm_agent.cli.traced import replayed
     from fsm_agent.stepper import of_scenario, of_trace
     from fsm_agent.traces import load
 
     if is_trace(source):
         trace = load(source)
+        replayed(source, trace)  # tells the file and the line of what no run can have had
         return of_trace(trace, trace.header.title or source, lang)
     scenario = scenario_from(source)
     return of_scenario(title_of(scenario), new_run(scenario, lang), scenario.model, scenario.named_tools)
 
 
 def is_trace(source: str) -> bool:
-    """Whether it is a trace file's path; otherwise it is a scenario's name or file. So do the other commands tell them apart."""
-    is_path = "/" in source or os.sep in source or Path(source).exists()
-    return not source.endswith(".toml") and (is_path or source.endswith(".jsonl"))
+    """Whether it is a trace file's path; otherwise it is a scenario's name or file."""
+    from fsm_agent.cli.sources import is_scenario
+
+    return not is_scenario(source)
