@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import functools
+import gc
 import math
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal, Optional
 
 import attrs
@@ -485,7 +486,8 @@ def raising(error: BaseException | type[BaseException]) -> Observation:
     [
         (ToolError("no such city: Atlantis"), "no such city: Atlantis"),
         (ToolError("two\nlines"), "two\nlines"),
-        (ToolError(), ""),
+        (ToolError(), "fail failed and did not say why"),
+        (ToolError(" \n"), "fail failed and did not say why"),
         (ToolError("\ud800"), "\\ud800"),
         (SilentToolError(), "(its message raised RuntimeError)"),
     ],
@@ -548,3 +550,40 @@ def test_a_mutable_default_is_not_shared_with_the_schema() -> None:
     called(collect, item="x", into=[])
     called(collect, item="y")
     assert schema["properties"]["into"]["default"] == []
+
+
+# --- defaults, lambdas, and results that are none ----------------------------------------------------------------
+
+
+def test_what_a_call_does_to_a_default_is_nothing_to_the_next() -> None:
+    @tool
+    def collect(item: int, into: list[int] = [], nested: dict[str, list[int]] = {"seen": []}) -> int:  # noqa: B006  # the very thing tested
+        into.append(item)
+        nested["seen"].append(item)
+        return len(into) + len(nested["seen"])
+
+    assert [collect.observe(ToolCall("collect", {"item": 1})).text for _ in range(3)] == ["2", "2", "2"]
+    assert collect.spec.parameters["properties"]["into"]["default"] == []
+
+
+def test_a_lambda_needs_a_name() -> None:
+    with pytest.raises(TypeError, match=r"^a lambda has no name for the model to call; give it one: tool\(name=\.\.\.\)\(lambda \.\.\.\)$"):
+        tool(lambda: 1)
+    assert tool(name="one")(lambda: 1).observe(ToolCall("one", {})).text == "1"
+
+
+async def later() -> str:
+    return "later"
+
+
+async def many_later() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"), [(later, "coroutine"), (lambda: (n for n in range(3)), "generator"), (many_later, "async_generator")]
+)
+def test_a_sync_tool_that_returns_a_coroutine_or_a_generator_has_failed(make: Callable[[], object], kind: str) -> None:
+    seen = tool(name="odd")(lambda: make()).observe(ToolCall("odd", {}))  # noqa: PLW0108  # make itself may be async
+    assert seen == Observation("odd", f"TOOL_ERROR: odd returned an object of type {kind}, and no result", "tool_error")
+    gc.collect()  # a coroutine that was never awaited would warn

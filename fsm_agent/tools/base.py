@@ -53,22 +53,22 @@ class Tool:
     def observe(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
         """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` is raised."""
         try:
-            return _returned(call, self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
+            return _returned(call, lang, self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # a tool never breaks the loop, whatever it raises
-            return _raised(call, error)
+            return _raised(call, lang, error)
 
     async def aobserve(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
         """Make the call of an async tool. Whatever happens is an observation; only cancellation and ``KeyboardInterrupt`` are raised."""
         import asyncio
 
         try:
-            return _returned(call, await self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
+            return _returned(call, lang, await self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
         except (KeyboardInterrupt, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001  # as above
-            return _raised(call, error)
+            return _raised(call, lang, error)
 
 
 @overload
@@ -100,8 +100,8 @@ def tool(
     can declare: ``polls=True`` (asking again and again is how it is used), ``volatile=("pid", "elapsed")`` (fields of its arguments and of
     its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
     A call that takes longer than ``timeout_s`` seconds is given up on: its outcome is not known, and the observation says so.
-    Raises ``TypeError`` for a signature that a model cannot call (``*args``, positional-only parameters, types that JSON cannot
-    hold), for a generator function, and for ``volatile`` that is no list of names.
+    Raises ``TypeError`` for a lambda without ``name``, for a signature that a model cannot call (``*args``, positional-only
+    parameters, types that JSON cannot hold), for a generator function, and for ``volatile`` that is no list of names.
     """
     if isinstance(volatile, str) or not all(isinstance(field, str) for field in volatile):
         raise TypeError(f"volatile is {volatile!r}; it must be a tuple of field names, such as ('pid', 'elapsed')")
@@ -111,6 +111,8 @@ def tool(
 
     def make(function: Callable[..., Any]) -> Tool:
         _check(function)
+        if name is None and function.__name__ == "<lambda>":
+            raise TypeError("a lambda has no name for the model to call; give it one: tool(name=...)(lambda ...)")
         called = function.__name__ if name is None else name
         if not called or any(char.isspace() or char in '=,"' for char in called):
             raise TypeError(f"the tool name {called!r} cannot be called: leave out white space, '=', ',' and '\"'")
@@ -147,16 +149,22 @@ def described(error: BaseException) -> str:
         return f"(its message raised {type(second).__name__})"
 
 
-def _returned(call: ToolCall, value: Any) -> Observation:
+def _returned(call: ToolCall, lang: Language, value: Any) -> Observation:
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        if inspect.iscoroutine(value) or inspect.isgenerator(value):
+            value.close()
+        kind = type(value).__name__
+        return _failed(call, lang.say("{tool} returned an object of type {kind}, and no result", tool=call.name, kind=kind), "tool_error")
     text = as_text(value)
     return Observation(call.name, text, "tool_error" if text.startswith(ERROR_PREFIX) else "ok")
 
 
-def _raised(call: ToolCall, error: BaseException) -> Observation:
+def _raised(call: ToolCall, lang: Language, error: BaseException) -> Observation:
     if isinstance(error, BadArguments):
         return _failed(call, str(error), "bad_arguments")
     if isinstance(error, ToolError):
-        return _failed(call, described(error), "tool_error")
+        told = described(error)
+        return _failed(call, told if told.strip() else lang.say("{tool} failed and did not say why", tool=call.name), "tool_error")
     trace = well_formed("".join(traceback.format_exception(error)))
     return _failed(call, f"{type(error).__name__}: {described(error)}", "tool_error", trace)
 

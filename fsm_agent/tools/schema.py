@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import types
 import typing
@@ -12,6 +13,9 @@ import attrs
 import msgspec
 
 from fsm_agent.language import ENGLISH, Language
+
+_UNCHANGEABLE = (str, int, float, bool, bytes, type(None))
+"""Defaults that every call may share."""
 
 
 @attrs.frozen
@@ -99,6 +103,9 @@ def check_arguments(tool: str, parameters: tuple[Parameter, ...], arguments: Map
             for each in missing
         ]
         raise BadArguments(say("; ").join([*problems, *_ill_typed(tool, bad, arguments, lang)]))
+    for parameter in parameters:
+        if parameter.name not in converted and not isinstance(parameter.default, _UNCHANGEABLE):
+            converted[parameter.name] = copy.deepcopy(parameter.default)  # what one call does to it is nothing to the next
     return converted
 
 
