@@ -40,6 +40,8 @@ def calls(name: str, **arguments: str) -> ToolCalls:
         ("TOOL add a=三,b=四", calls("add", a="三", b="四")),
         ("TOOL search q=rain in May", calls("search", q="rain in May")),
         ("TOOL search q=a=b", calls("search", q="a=b")),
+        ("TOOL search q=1;n=2", calls("search", q="1;n=2")),
+        ('TOOL search q="a=1 b=2"', calls("search", q="a=1 b=2")),
         ("TOOL search q=", calls("search", q="")),
         ("TOOL search q=,n=1", calls("search", q="", n="1")),
         ('TOOL search q="rain, hail",n=1', calls("search", q="rain, hail", n="1")),
@@ -58,6 +60,7 @@ def test_replies_with_a_meaning(text: str, decision: Decision) -> None:
     assert parse(text) == decision
 
 
+TWO = "holds more than one key=value; pairs are separated by commas, and a text with = in it goes into double quotes"
 FORMS = "Answer with exactly one line:\nTOOL name key=value,key=value\nFINAL the answer"
 
 
@@ -81,7 +84,11 @@ FORMS = "Answer with exactly one line:\nTOOL name key=value,key=value\nFINAL the
         ("TOOL add a=3\nand then we see", "a TOOL reply has one line only"),
         ("TOOL add a=3\x0bb=4", "a TOOL reply has one line only"),
         ("TOOL add 3", "'3' is not of the form key=value"),
-        ("TOOL add a=3,4", "'4' is not of the form key=value"),
+        ("TOOL add a=3,4", "'4' is not of the form key=value; a value with a comma goes into double quotes"),
+        ("TOOL add a=[1,2]", "'2]' is not of the form key=value; a value with a comma goes into double quotes"),
+        ("TOOL add a=1 b=2", f"'a=1 b=2' {TWO}"),
+        ("TOOL add a=1,b=2\tc=3,d=4", f"'b=2\\tc=3' {TWO}"),
+        ("TOOL add a=1; b=2", f"'a=1; b=2' {TWO}"),
         ("TOOL add a=3,", "'' is not of the form key=value"),
         ("TOOL add a=3,,b=4", "'' is not of the form key=value"),
         ("TOOL add ,a=3", "'' is not of the form key=value"),
@@ -117,9 +124,10 @@ def test_the_system_prompt_gives_the_form_and_the_tools() -> None:
         "Solve the task. Answer every time with exactly one line, in one of these forms:\n"
         "TOOL name key=value,key=value\n"
         "FINAL the answer\n"
+        "A value with a comma goes into double quotes.\n"
         "\n"
         "Tools:\n"
-        "- add(a, b): Add two integers.\n"
+        "- add(a: integer, b: integer): Add two integers.\n"
         "- now(): The local date and time, in ISO 8601.\n"
         "- quit()"
     )
@@ -159,7 +167,7 @@ def test_any_text_gives_a_decision(text: str) -> None:
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"], exclude_characters='=,"'), min_size=1).filter(
     lambda name: not any(char.isspace() for char in name)
 )
-VALUES = st.text(st.characters(exclude_categories=["Cs"])) | st.text(string.printable)
+VALUES = st.text(st.characters(exclude_categories=["Cs"])) | st.text(string.printable) | st.text('ab= ,"')
 
 
 @given(NAMES, st.dictionaries(NAMES, VALUES, max_size=5))
@@ -184,6 +192,8 @@ def test_a_call_that_was_parsed_prints_and_parses_back(text: str) -> None:
         (ToolCall("add", {"a": 3, "b": -0.5}), "TOOL add a=3,b=-0.5"),
         (ToolCall("find", {"q": "a, b"}), 'TOOL find q="a, b"'),
         (ToolCall("find", {"q": ""}), "TOOL find q="),
+        (ToolCall("find", {"q": "where a = 1"}), "TOOL find q=where a = 1"),
+        (ToolCall("find", {"q": "a=1 b=2"}), 'TOOL find q="a=1 b=2"'),
         (ToolCall("find", {"q": " x"}), 'TOOL find q=" x"'),
         (ToolCall("find", {"q": '"x'}), 'TOOL find q="\\"x"'),
         (ToolCall("find", {"q": "one\ntwo\u2028three"}), 'TOOL find q="one\\ntwo\\u2028three"'),

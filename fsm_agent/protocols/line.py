@@ -1,7 +1,8 @@
 """The line protocol: ``TOOL name key=value,key=value`` calls a tool, ``FINAL text`` answers.
 
 White space around the reply, the keyword, ``=`` and ``,`` does not matter. A value is text up to the next comma, or a JSON
-string in double quotes, which may hold commas. ``FINAL`` may go on over several lines, a ``TOOL`` reply may not.
+string in double quotes, which may hold commas. A value without quotes may hold spaces, but nothing that looks like another pair
+(``a=1 b=2``): a comma was forgotten there. ``FINAL`` may go on over several lines, a ``TOOL`` reply may not.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import msgspec
 
 from fsm_agent.events import Decision, Final, Malformed, Reply, ToolCall, ToolCalls, ToolSpec
 from fsm_agent.protocols.base import Protocol
-from fsm_agent.protocols.tool_list import parameters_of
+from fsm_agent.protocols.tool_list import tool_list
 
 _NAME = re.compile(r'[^\s=,"]+')
+_SECOND = re.compile(r'\s[^\s=,"]+=')
+"""What looks like another pair, in an unquoted value."""
+
 _PAIR = re.compile(r'\s*(?P<key>[^\s=,"]+)\s*=\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<plain>[^",][^,]*)?)\s*(?P<end>,|$)', re.DOTALL)
 
 
@@ -29,12 +33,8 @@ class LineProtocol(Protocol):
     def system_prompt(self, tools: tuple[ToolSpec, ...]) -> str:
         say = self.lang.say
         lines = [say("Solve the task. Answer every time with exactly one line, in one of these forms:"), *self._forms(), ""]
-        lines += (
-            [say("Tools:")] + [f"- {_heading(tool)}: {tool.description}".rstrip(": ") for tool in tools]
-            if tools
-            else [say("There are no tools.")]
-        )
-        return "\n".join(lines)
+        lines[-1:] = [say("A value with a comma goes into double quotes."), ""]
+        return "\n".join([*lines, *tool_list(tools, self.lang)])
 
     def parse(self, reply: Reply) -> Decision:
         text = reply.text.strip()
@@ -59,8 +59,8 @@ class LineProtocol(Protocol):
         comma = False
         while at < len(rest) or comma:
             pair = _PAIR.match(rest, at)
-            if pair is None:
-                return self._malformed(say("{pair} is not of the form key=value", pair=repr(rest[at:].partition(",")[0].strip())))
+            if pair is None or (pair["plain"] and _SECOND.search(pair["plain"])):
+                return self._malformed(self._why_no_pair(rest[at:], pair[0] if pair else None, first=not arguments))
             key = pair["key"]
             if key in arguments:
                 return self._malformed(say("{key} is given twice", key=key))
@@ -70,6 +70,19 @@ class LineProtocol(Protocol):
                 return self._malformed(say("the value of {key} is not a JSON string", key=key))
             at, comma = pair.end(), pair["end"] == ","
         return ToolCalls((ToolCall(name[0], arguments),))
+
+    def _why_no_pair(self, rest: str, two: str | None, *, first: bool) -> str:
+        """What is wrong with the next pair: it is ``two`` in one, or none at all."""
+        say = self.lang.say
+        if two is not None:
+            return say(
+                "{pair} holds more than one key=value; pairs are separated by commas, and a text with = in it goes into double quotes",
+                pair=repr(two.rstrip(",").strip()),
+            )
+        piece = rest.partition(",")[0].strip()
+        if piece and "=" not in piece and not first:
+            return say("{pair} is not of the form key=value; a value with a comma goes into double quotes", pair=repr(piece))
+        return say("{pair} is not of the form key=value", pair=repr(piece))
 
     def _malformed(self, problem: str, kind: str = "unparseable") -> Malformed:
         parts = [
@@ -98,7 +111,7 @@ def print_call(call: ToolCall) -> str:
 
 def _printed(value: object) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    if text.isprintable() and text == text.strip() and "," not in text and not text.startswith('"'):
+    if text.isprintable() and text == text.strip() and "," not in text and not text.startswith('"') and not _SECOND.search(text):
         return text
     return _escape(msgspec.json.encode(text).decode())
 
@@ -111,7 +124,3 @@ def _escape(quoted: str) -> str:
 def _utf16(char: str) -> list[int]:
     raw = char.encode("utf-16-be")
     return [int.from_bytes(raw[i : i + 2], "big") for i in range(0, len(raw), 2)]
-
-
-def _heading(tool: ToolSpec) -> str:
-    return f"{tool.name}({', '.join(parameters_of(tool))})"
