@@ -197,6 +197,8 @@ class Cancelled(Value, frozen=True, tag_field="event", tag=True):
     observations: tuple[Observation, ...] = ()
     """While tools ran: what each call came to, in call order; those that did not end are ``cancelled``."""
     at: float | None = None
+    asked: bool = True
+    """While the model was waited for: it had been asked, which makes it a step. False: the run was stopped before that."""
 
 
 class RecordingEnded(Value, frozen=True, tag_field="event", tag=True):

@@ -29,9 +29,13 @@ def message_of(run: Run, lang: Language) -> str:
         case "recording_ended":
             return say("the recording ends here")
     guard = next(guard for guard in run.wiring.guards if guard.reason == run.reason)
-    return guard.explain(next(reading for reading in run.readings if reading.guard == run.reason), lang)
+    reading = halting_reading(run)
+    return guard.explain(reading, lang) if reading else say("stopped: {guard} holds", guard=guard.reason)
 
 
 def halting_reading(run: Run) -> Reading | None:
     """The reading that halted the run; None where no guard did."""
-    return next((reading for reading in run.readings if run.reason is not None and reading.guard == run.reason), None)
+    if run.reason is None or run.edge is None:
+        return None
+    judged = [guard for guard in run.wiring.guards if guard.watches == run.edge.row.source]
+    return next((reading for guard, reading in zip(judged, run.readings, strict=False) if guard.reason == run.reason), None)

@@ -41,6 +41,7 @@ What is not pretty: ``Cancelled`` and ``RecordingEnded`` can happen in both wait
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -126,6 +127,15 @@ LAST_GUARD: dict[State, str] = {PARSING: "malformed", OBSERVING: "max_steps"}
 """A user's own guard gets its edge before this row: after the measured ones, and before the cap, which is judged last."""
 
 
+LONGEST_REASON = 60
+"""Characters of a reason."""
+
+LONGEST_PART = 128
+"""Characters of a reason after a colon: the name of a tool, which the user does not choose."""
+
+_REASON = re.compile(r"[^\s:]+(:\S+)?")
+
+
 @attrs.frozen
 class GuardEdge:
     """What the table has to know of a guard to give it an edge."""
@@ -144,13 +154,14 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
     """The rows of a machine with these guards, in order: the built-in ones at their places, a user's own before ``LAST_GUARD``.
 
     A reason may have a part after a colon (``tool_budget:search``): its place is that of the part before it.
-    Raises ``ValueError`` when a guard watches a state in which none is judged, when two guards have the same reason, or when
+    Raises ``TypeError`` for a reason that is not text, and ``ValueError`` for one that is no word, when a guard watches a state in which none is judged, when two guards have the same reason, or when
     a guard takes the reason or the id of an edge that is no guard's, or that of a guard that is judged elsewhere.
     """
     wanted: dict[str, GuardEdge] = {}
     for guard in guards:
         if guard.watches not in LAST_GUARD:
             raise ValueError(f"{guard.guard}.watches is {guard.watches!r}; guards are judged in {' or '.join(LAST_GUARD)}")
+        _check_reason(guard)
         if guard.reason in wanted:
             raise ValueError(
                 f"{wanted[guard.reason].guard} and {guard.guard} both halt with the reason {guard.reason!r}; give one of them another"
@@ -171,6 +182,18 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
         elif row.guard is None or row.guard in PREDICATES:
             rows.append(row)
     return tuple(rows)
+
+
+def _check_reason(guard: GuardEdge) -> None:
+    reason: object = guard.reason
+    if not isinstance(reason, str):
+        raise TypeError(f"{guard.guard}.reason is {reason!r}; it must be text, such as 'too_many_searches'")
+    family, _, part = reason.partition(":")
+    if not _REASON.fullmatch(reason) or not reason.isprintable():
+        raise ValueError(f"{guard.guard}.reason is {reason!r}; it must be one word, such as 'too_many_searches' or 'tool_budget:search'")
+    if len(family) > LONGEST_REASON or len(part) > LONGEST_PART:
+        most = f"at most {LONGEST_REASON} characters, and at most {LONGEST_PART} after a colon"
+        raise ValueError(f"{guard.guard}.reason is {reason!r}; it must have {most} (a combined guard can be named(...))")
 
 
 def _row(guard: GuardEdge, beside: Row) -> Row:

@@ -29,9 +29,9 @@ from fsm_agent.events import (
     ToolsReturned,
     UserSpoke,
 )
-from fsm_agent.guards import Evidence, Guard, Reading, at_least, classic
+from fsm_agent.guards import Evidence, Guard, Reading, Summary, at_least, classic, predicate
 from fsm_agent.language import Language
-from fsm_agent.machine import Run, Taken, UnexpectedEvent, wire
+from fsm_agent.machine import GuardError, Run, Taken, UnexpectedEvent, wire
 from fsm_agent.protocols import RecordedProtocol
 
 ADD = ModelReplied(Reply("TOOL add a=1,b=2"))
@@ -173,6 +173,8 @@ def test_a_person_may_speak_while_the_model_is_about_to_be_asked() -> None:
     [
         ((ModelFailed("Timeout", "no answer"),), "model_error", 1),
         ((Cancelled(),), "cancelled", 1),
+        ((Cancelled(asked=False),), "cancelled", 0),
+        ((ADD, THREE, Cancelled(asked=False)), "cancelled", 1),
         ((RecordingEnded(),), "recording_ended", 0),
         ((ADD, RecordingEnded()), "recording_ended", 1),
         ((ADD, THREE, Cancelled()), "cancelled", 2),
@@ -372,6 +374,98 @@ def test_the_order_in_which_guards_are_given_changes_nothing() -> None:
 def test_two_guards_of_one_reason_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^MaxSteps and MaxSteps both halt with the reason 'max_steps'; give one of them another$"):
         run_of(guards=(*classic(), classic(max_steps=3)[-1]))
+
+
+# --- guards that are wrong ----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Wrong(Guard):
+    """A user's guard that does what it is told."""
+
+    reason: ClassVar[str] = "wrong"
+    reading: Any = None
+    raises_in: str = ""
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        if self.raises_in == "fold" and isinstance(fact, ToolsReturned):
+            raise LookupError("no\nsuch thing")
+        return memory
+
+    def judge(self, memory: int) -> Reading:
+        if self.raises_in == "judge":
+            raise LookupError
+        return self.reading  # type: ignore[no-any-return]  # whatever it is
+
+
+def wrong_reading(**fields: Any) -> Reading:
+    given: dict[str, Any] = {"guard": "wrong", "value": 0, "limit": 1, "trips": False}
+    return Reading(**given | fields)
+
+
+WRONG = "the guard Wrong (wrong): judge returned a wrong reading: "
+
+
+@pytest.mark.parametrize(
+    ("reading", "problem"),
+    [
+        (None, "None is no Reading"),
+        (wrong_reading(guard="right"), "guard is 'right'; it must be the guard's reason"),
+        (wrong_reading(guard=3), "guard is 3; it must be text that a file can hold"),
+        (wrong_reading(value=float("nan")), "value is nan; it must be a finite number"),
+        (wrong_reading(value=True), "value is True; it must be a finite number"),
+        (wrong_reading(limit=float("inf")), "limit is inf; it must be a finite number"),
+        (wrong_reading(limit="3"), "limit is '3'; it must be a finite number"),
+        (wrong_reading(value=2**64), f"value is {2**64}; it must be a finite number"),
+        (wrong_reading(trips=1), "trips is 1; it must be True or False"),
+        (wrong_reading(warns=None), "warns is None; it must be True or False"),
+        (wrong_reading(period="x"), "period is 'x'; it must be a whole number or None"),
+        (
+            wrong_reading(evidence=(Evidence(1, "call", "\ud800"),)),
+            "evidence is (Evidence(step=1, kind='call', text='\\ud800'),); it must be a tuple of Evidence that a file can hold",
+        ),
+        (wrong_reading(parts=(wrong_reading(value="x"),)), "value is 'x'; it must be a finite number"),
+    ],
+)
+@pytest.mark.parametrize("stock", [False, True], ids=["lean", "stock"])
+def test_a_wrong_reading_of_a_users_guard_is_one_clear_error(reading: Any, problem: str, stock: bool) -> None:
+    run = run_of(ADD, guards=(*classic(), Wrong(reading)), stock=stock)
+    with pytest.raises(GuardError, match=f"^{re.escape(f'{WRONG}{problem} (in Observing, step 1)')}$"):
+        run.feed(THREE)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("fold", "the guard Wrong (wrong): fold raised LookupError: no (in Observing, step 1)"),
+        ("judge", "the guard Wrong (wrong): judge raised LookupError (in Observing, step 1)"),
+    ],
+)
+def test_a_users_guard_that_raises_is_named_and_the_event_is_in_the_log(where: str, message: str) -> None:
+    run = run_of(ADD, guards=(Wrong(wrong_reading(), where),))
+    place = message if where == "judge" else message.replace("Observing", "Executing")
+    with pytest.raises(GuardError, match=f"^{re.escape(place)}$") as error:
+        run.feed(THREE)
+    assert isinstance(error.value.__cause__, LookupError)
+    assert THREE in run.log
+
+
+def test_the_parts_of_a_combined_guard_and_predicates_are_watched_too() -> None:
+    def fails(summary: Summary) -> bool:
+        raise ZeroDivisionError("division by zero")
+
+    for guard, name in ((Wrong("x") & classic()[-1], "AllOf (wrong_and_max_steps)"), (predicate(fails), "Predicate (fails)")):
+        run = run_of(ADD, guards=(guard,))
+        with pytest.raises(GuardError, match=re.escape(name)):
+            run.feed(THREE)
+
+
+def test_guards_of_this_package_are_asked_directly() -> None:
+    wiring = wire(classic())
+    assert [judge.__self__ for judges in wiring.judges.values() for _, judge in judges] == list(wiring.guards)  # type: ignore[attr-defined]  # a method
 
 
 # --- Messages ----------------------------------------------------------------------------------------------------

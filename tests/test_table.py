@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import attrs
 import pytest
@@ -196,6 +197,10 @@ def test_only_a_guard_that_warns_brings_the_nudge() -> None:
     }
 
 
+SHORTER = "it must have at most 60 characters, and at most 128 after a colon (a combined guard can be named(...))"
+WORDLESS = ("", "two words", "a\tb", "a\n", "a\x00b", "a\u202eb", "\ud800", ":a", "a:", "a\u3000b")
+
+
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
@@ -219,6 +224,20 @@ def test_only_a_guard_that_warns_brings_the_nudge() -> None:
             [GuardEdge("Elsewhere", "repeated_call", OBSERVING, "")],
             "Elsewhere halts with 'repeated_call', which names another edge of the table; give it another reason",
         ),
+        *[
+            (
+                [GuardEdge("Odd", reason, OBSERVING, "")],
+                f"Odd.reason is {reason!r}; it must be one word, such as 'too_many_searches' or 'tool_budget:search'",
+            )
+            for reason in WORDLESS
+        ],
+        *[
+            (
+                [GuardEdge("Long", reason, OBSERVING, "")],
+                f"Long.reason is {reason!r}; {SHORTER}",
+            )
+            for reason in ("x" * 61, "tool_budget:" + "x" * 129)
+        ],
     ],
     ids=[
         "a state in which none is judged",
@@ -226,8 +245,22 @@ def test_only_a_guard_that_warns_brings_the_nudge() -> None:
         "the machine's own reason",
         "another row's id",
         "a place in another state",
+        *map(ascii, WORDLESS),
+        "too long",
+        "too long a part",
     ],
 )
 def test_rows_for_refuses(edges: list[GuardEdge], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         rows_for(edges)
+
+
+@pytest.mark.parametrize("reason", [None, 3, b"late"])
+def test_a_reason_is_text(reason: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(f'Odd.reason is {reason!r}; it must be text, such as')}"):
+        rows_for([GuardEdge("Odd", reason, OBSERVING, "")])
+
+
+@pytest.mark.parametrize("reason", ["x" * 60, "tool_budget:" + "x" * 128, "循环", "a-b.c", "a:b:c"])
+def test_a_reason_is_one_word_of_any_language(reason: str) -> None:
+    assert reason in {row.reason for row in rows_for([GuardEdge("Mine", reason, PARSING, "")])}

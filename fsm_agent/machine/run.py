@@ -34,6 +34,7 @@ from fsm_agent.events import (
 )
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.language import ENGLISH, Language
+from fsm_agent.machine.foreign import GuardError
 from fsm_agent.machine.wiring import Edge, wire
 from fsm_agent.protocols import LineProtocol, Protocol
 from fsm_agent.table import DECIDING, EXECUTING, HALTED, INITIAL, OBSERVING, PARSING, PURE, State
@@ -94,7 +95,7 @@ class Run:
         """One a reply, in order."""
         self.decision: Decision | None = None
         """What the last reply meant."""
-        self.memories: list[Any] = [guard.start() for guard in self.wiring.guards]
+        self.memories: list[Any] = self.wiring.start()
         self._fold(Started(tools, at))
         self.readings: tuple[Reading, ...] = ()
         """Of the guards that were judged last."""
@@ -124,7 +125,8 @@ class Run:
         """Take one event and go on until the run waits for the world again or has halted. Gives the new effect.
 
         Raises ``UnexpectedEvent`` for an event that cannot happen in this state, or that does not bring one observation for each
-        call; the run is then as it was.
+        call; the run is then as it was. Raises ``GuardError`` for a user's guard that raises or gives no reading; the event is then in the
+        log, and the run cannot go on.
         """
         way = self.wiring.ways[self.state].get(type(event))
         if way is None:
@@ -133,7 +135,7 @@ class Run:
         if counted:
             self._check_count(event)  # type: ignore[arg-type]  # counted: it has observations
         self.log.append(event)
-        if begins_step:
+        if begins_step and (type(event) is not Cancelled or event.asked):
             self.step += 1
         self._fold(event)
         self._fire(pull)
@@ -200,12 +202,18 @@ class Run:
 
     def _fold(self, fact: Any) -> None:
         memories = self.memories
-        for i, fold in self.wiring.folds[type(fact)]:
-            memories[i] = fold(memories[i], fact, self.step)
+        try:
+            for i, fold in self.wiring.folds[type(fact)]:
+                memories[i] = fold(memories[i], fact, self.step)
+        except GuardError as error:
+            raise error.located(self.state, self.step) from error.__cause__
 
     def _judge(self, state: State) -> None:
         memories = self.memories
-        self.readings = tuple([judge(memories[i]) for i, judge in self.wiring.judges[state]])
+        try:
+            self.readings = tuple([judge(memories[i]) for i, judge in self.wiring.judges[state]])
+        except GuardError as error:
+            raise error.located(state, self.step) from error.__cause__
 
     def _fire(self, pull: Callable[[Run], bool]) -> None:
         pull(self)

@@ -28,6 +28,7 @@ from fsm_agent.events import (
     UserSpoke,
 )
 from fsm_agent.guards import Guard, Reading
+from fsm_agent.machine.foreign import Checked, is_foreign
 from fsm_agent.table import INITIAL, OBSERVING, PARSING, STATES, Row, State, rows_for
 
 TRIGGERS: dict[type, str] = {
@@ -127,10 +128,11 @@ class Wiring:
         self.rows = rows_for(guard.edge() for guard in guards)
         by_reason = {guard.reason: guard for guard in guards}
         self.guards = tuple(by_reason[row.reason] for row in self.rows if row.reason in by_reason)
+        self._asked = tuple(Checked(guard) if is_foreign(guard) else guard for guard in self.guards)
         judged = {state: [i for i, guard in enumerate(self.guards) if guard.watches == state] for state in (PARSING, OBSERVING)}
-        self.judges = {state: tuple((i, self.guards[i].judge) for i in indices) for state, indices in judged.items()}
+        self.judges = {state: tuple((i, self._asked[i].judge) for i in indices) for state, indices in judged.items()}
         self.folds = {
-            fact: tuple((i, guard.fold) for i, guard in enumerate(self.guards) if not guard.folds or fact in guard.folds)
+            fact: tuple((i, self._asked[i].fold) for i, guard in enumerate(self.guards) if not guard.folds or fact in guard.folds)
             for fact in get_args(Fact)
         }
         place = {self.guards[i].reason: at for indices in judged.values() for at, i in enumerate(indices)}
@@ -152,6 +154,10 @@ class Wiring:
             for state in STATES
         }
         """By state, the events that it takes."""
+
+    def start(self) -> list[Any]:
+        """A new memory for each guard."""
+        return [guard.start() for guard in self._asked]
 
 
 def _test(row: Row, place: dict[str, int]) -> Callable[[Walker], bool] | None:
