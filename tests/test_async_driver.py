@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fsm_agent import Message, Reply, Result, ScriptedModel, arun, classic, load, run, tool, verify
-from fsm_agent.events import Cancelled, ToolRequest, ToolsReturned
+from fsm_agent.events import Cancelled, ModelFailed, ToolRequest, ToolsReturned
 from fsm_agent.guards import Deadline
 from fsm_agent.scenarios import load_all
 from fsm_agent.tools import Tool, add, mul
@@ -207,3 +207,24 @@ def test_many_runs_share_one_event_loop() -> None:
     assert [(result.reason, result.answer, result.steps) for result in asyncio.run(main())] == [
         ("final_answer", str(i), 3) for i in range(50)
     ]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), KeyError("no")], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_whatever_a_model_raises_halts_the_run(error: BaseException, asynchronous: bool, tmp_path: Path) -> None:
+    async def waits(messages: Sequence[Message]) -> str:
+        raise error
+
+    def blocks(messages: Sequence[Message]) -> str:
+        raise error
+
+    result = asyncio.run(arun("t", model=waits if asynchronous else blocks, trace=tmp_path / "t.jsonl"))
+    last = load(tmp_path / "t.jsonl").events[-1]
+    assert isinstance(last, ModelFailed)
+    assert (result.reason, last.error) == ("model_error", type(error).__name__)
+
+
+def test_a_sync_model_whose_script_has_run_out_halts_the_run() -> None:
+    replies = iter(["TOOL add a=1,b=2"])
+    result = asyncio.run(arun("t", model=lambda messages: next(replies), tools=[add]))
+    assert [(event.error, event.message) for event in result.trace.events if isinstance(event, ModelFailed)] == [("StopIteration", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import threading
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from fsm_agent import Message, Reply, Result, ScriptedModel, Tool, ToolError, classic, load, run, tool, verify
-from fsm_agent.events import Cancelled, ModelFailed, ModelReplied, Observation, ToolRequest, ToolsReturned
+from fsm_agent.events import Cancelled, Fact, ModelFailed, ModelReplied, Observation, ToolRequest, ToolsReturned
+from fsm_agent.guards import Guard, MaxSteps, Reading
 from fsm_agent.language import language
 from fsm_agent.machine import Run
 from fsm_agent.outcome import message_of
@@ -165,9 +167,12 @@ class Unsayable(Exception):
         (Unsayable(), "Unsayable", "(its message raised ValueError)"),
         (RecursionError("deep"), "RecursionError", "deep"),
         (StopIteration(), "StopIteration", ""),
+        (SystemExit(3), "SystemExit", "3"),
+        (GeneratorExit(), "GeneratorExit", ""),
+        (asyncio.CancelledError(), "CancelledError", ""),
     ],
 )
-def test_a_model_that_raises_halts_the_run_with_type_and_message(error: Exception, name: str, message: str, tmp_path: Path) -> None:
+def test_a_model_that_raises_halts_the_run_with_type_and_message(error: BaseException, name: str, message: str, tmp_path: Path) -> None:
     def model(messages: Sequence[Message]) -> str:
         raise error
 
@@ -235,6 +240,21 @@ def test_a_model_can_be_any_callable() -> None:
     assert run("task", model=Model().answer).answer == "2"
 
 
+class Plain(Guard):
+    """A guard without attrs."""
+
+    reason = "plain"
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        return memory
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, 0, 1, trips=False)
+
+
 # --- wrong use ---------------------------------------------------------------------------------------------------
 
 
@@ -246,9 +266,22 @@ def test_a_model_can_be_any_callable() -> None:
         ({"tools": ["add"]}, TypeError, "'add' is not a tool; decorate the function with @tool"),
         ({"protocol": "morse"}, ValueError, "protocol is 'morse'; known are "),
         ({"lang": "fr"}, ValueError, "lang is 'fr'; it must be one of en, zh"),
+        ({"guards": MaxSteps(3)}, TypeError, "guards is one guard, MaxSteps(max_steps=3); it must be a tuple of guards"),
+        ({"guards": "classic"}, TypeError, "guards is 'classic'; it must be a tuple of guards, such as classic()"),
+        ({"guards": 3}, TypeError, "guards is 3; it must be a tuple of guards, such as classic()"),
+        ({"guards": ["max_steps"]}, TypeError, "'max_steps' is not a guard; a guard is a subclass of Guard"),
+        (
+            {"guards": [MaxSteps]},
+            TypeError,
+            "<class 'fsm_agent.guards.classic.MaxSteps'> is not a guard; it is a class, and a guard is made by calling it",
+        ),
+        ({"guards": [Plain()]}, TypeError, "the guard Plain is not an attrs class; decorate it with @attrs.frozen"),
         ({"guards": (*classic(), *classic())}, ValueError, "RepeatedCall and RepeatedCall both halt with the reason 'repeated_call'"),
     ],
-    ids=["two of one name", "a function", "a name", "protocol", "language", "guards"],
+    ids=[
+        *("two of one name", "a function", "a name", "protocol", "language"),
+        *("one guard", "a name of guards", "a number", "a guard's name", "a guard's class", "a plain guard", "guards"),
+    ],
 )
 def test_wrong_use_is_refused_before_the_model_is_asked(
     options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
@@ -257,6 +290,17 @@ def test_wrong_use_is_refused_before_the_model_is_asked(
     with pytest.raises(error, match="^" + re.escape(message)):
         run("task", model=model, trace=tmp_path / "t.jsonl", **options)
     assert (model.calls, list(tmp_path.iterdir())) == (0, [])
+
+
+@pytest.mark.parametrize("task", [None, 3, b"task", ["task"]])
+def test_a_task_is_text(task: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(f'task is {task!r}; it must be text')}$"):
+        run(task, model=ScriptedModel(["FINAL 1"]))
+
+
+def test_guards_may_come_as_any_iterable() -> None:
+    given: Any = (guard for guard in classic(max_steps=1))
+    assert run("task", model=ScriptedModel(then="?"), guards=given).reason == "max_steps"
 
 
 def test_a_trace_that_cannot_be_written_is_an_error_before_the_model_is_asked(tmp_path: Path) -> None:
@@ -351,7 +395,7 @@ def test_ctrl_c_between_the_effects_waits_for_the_next_one(at: int, tmp_path: Pa
         hooked.append(machine.state)
 
     model = ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"])
-    edges, last, _ = cancelled(lambda path: run("task", model=model, tools=[add], trace=path, hook=hook), tmp_path)
+    edges, last, replayed = cancelled(lambda path: run("task", model=model, tools=[add], trace=path, hook=hook), tmp_path)
     assert hooked == [*["Deciding", "Executing", "Deciding"][: at + 1], "Halted"]
     assert (
         edges
@@ -363,6 +407,7 @@ def test_ctrl_c_between_the_effects_waits_for_the_next_one(at: int, tmp_path: Pa
     )
     assert model.calls == (at + 1) // 2
     assert [observation.kind for observation in last.observations] == ["cancelled"] * (at == 1)
+    assert (last.asked, replayed.step) == (at == 1, model.calls)
 
 
 def test_ctrl_c_after_the_halt_is_not_lost_and_the_halt_stands(tmp_path: Path) -> None:

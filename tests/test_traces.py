@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm_agent import Reply, Result, ScriptedModel, Trace, classic, load, run, tool, verify
-from fsm_agent.events import Cancelled, ModelReplied, RecordingEnded, ToolRequest, ToolsReturned, UserSpoke
-from fsm_agent.guards import MaxSteps
-from fsm_agent.machine import Run, Taken
+from fsm_agent.diagrams import path_view
+from fsm_agent.events import Cancelled, Decision, ModelReplied, RecordingEnded, ToolRequest, ToolsReturned, UserSpoke
+from fsm_agent.guards import BUILT_IN, MaxSteps, Reading
+from fsm_agent.machine import GuardError, Run, Taken
+from fsm_agent.protocols import PROTOCOLS, LineProtocol, Protocol
 from fsm_agent.tools import add
 from fsm_agent.traces import Header, TraceError
 from fsm_agent.traces.record import decode_entry, decode_header, encode, header_of
@@ -435,6 +438,83 @@ def test_a_users_guard_is_replayed_when_it_is_given(tmp_path: Path) -> None:
     assert (result.reason, verify(trace, guards).line, trace.replay(guards).reason) == ("my_cap", None, "my_cap")
 
 
+@attrs.frozen
+class Shouting(LineProtocol):
+    """A user's own form, which has the name of the one that it is made of."""
+
+    def parse(self, reply: Reply) -> Decision:
+        return super().parse(unshouted(reply))
+
+
+def unshouted(reply: Reply) -> Reply:
+    return msgspec.structs.replace(reply, text=reply.text.removesuffix("!"))
+
+
+@attrs.frozen
+class Morse(Shouting):
+    name: ClassVar[str] = "morse"
+
+
+@pytest.mark.parametrize(("protocol", "name"), [(Shouting(), "Shouting"), (Morse(), "morse"), (LineProtocol(), "line")])
+def test_a_users_guards_and_protocol_are_at_hand_in_the_process_that_ran_them(protocol: Protocol, name: str, tmp_path: Path) -> None:
+    guards = (*classic(), MyCap(3))
+    end = "" if name == "line" else "!"
+    model = ScriptedModel(then="TOOL add a={n},b=1" + end)
+    result = run("task", model=model, tools=[add], guards=guards, protocol=protocol, trace=tmp_path / "t.jsonl")
+    assert (result.trace.header.protocol, result.reason) == (name, "my_cap")
+    again = result.trace.replay()
+    assert (again.log, verify(result.trace).line) == (result.trace.log, None)
+    assert path_view(again) == path_view(result.trace)
+    loaded = load(tmp_path / "t.jsonl")
+    assert loaded == result.trace
+    assert verify(loaded, guards, protocol=protocol).line is None
+    assert loaded.replay(guards, protocol=protocol).log == result.trace.log
+    if name != "line":
+        with pytest.raises(TraceError, match=f"^the protocol '{name}' is not known; known are .*; give any other to replay with$"):
+            loaded.replay(guards)
+
+
+# --- runs that are broken off, and runs that meet in a file ------------------------------------------------------
+
+
+@attrs.frozen
+class Breaks(MaxSteps):
+    """A user's own guard that breaks at its limit."""
+
+    reason: ClassVar[str] = "breaks"
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, memory, self.max_steps, trips=1 // (self.max_steps - memory) == 0 and memory < 0)
+
+
+def test_what_was_logged_before_a_guard_broke_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(GuardError, match=r"^the guard Breaks \(breaks\): judge raised ZeroDivisionError: .* \(in Observing, step 2\)$"):
+        run("task", model=ScriptedModel(then="TOOL add a={n},b=1"), tools=[add], guards=[Breaks(2)], trace=path)
+    trace = load(path)
+    assert [type(event) for event in trace.events] == [ModelReplied, ToolsReturned] * 2
+    assert [taken.edge for taken in trace.edges][-1] == "tools_returned"
+
+
+def test_a_file_that_a_run_is_writing_is_refused_to_another(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+
+    @tool
+    def delegate() -> str:
+        return run("inner", model=ScriptedModel(["FINAL 1"]), trace=tmp_path / "." / "t.jsonl").message
+
+    result = run("outer", model=ScriptedModel(["TOOL delegate", "FINAL 2"]), tools=[delegate], trace=path, lang="en")
+    told = f"the trace {path} is being written by another run; give each run a file of its own"
+    (seen,) = next(event for event in result.trace.events if isinstance(event, ToolsReturned)).observations
+    assert seen.text == f"TOOL_ERROR: ValueError: {told}"
+    assert verify(load(path)).line is None
+    assert recorded(path).reason == "final_answer"
+    with pytest.raises(IsADirectoryError):
+        recorded(tmp_path)
+    with pytest.raises(IsADirectoryError):
+        recorded(tmp_path)
+
+
 def test_a_machines_own_header() -> None:
     header = header_of(Run("task", guards=classic()), "title")
     assert (header.task, header.protocol, header.lang, header.title) == ("task", "line", "en", "title")
@@ -443,6 +523,81 @@ def test_a_machines_own_header() -> None:
         ("consecutive_errors", "ConsecutiveErrors"),
         ("max_steps", "MaxSteps"),
     ]
+
+
+# --- hostile headers ---------------------------------------------------------------------------------------------
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+SCHEMA = st.recursive(
+    JSON,
+    lambda inner: st.dictionaries(
+        st.sampled_from(["properties", "required", "type", "enum", "anyOf", "oneOf", "const", "items", "default", "description", "$ref"]),
+        inner | st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+        max_size=4,
+    ),
+    max_leaves=8,
+)
+TOOL = st.fixed_dictionaries(
+    {"name": st.text(max_size=5)},
+    optional={"parameters": SCHEMA, "description": JSON, "volatile": st.lists(st.text(max_size=3), max_size=2) | JSON, "polls": JSON},
+)
+HOSTILE_LIMITS = st.dictionaries(
+    st.sampled_from(["max_steps", "max_repeats", "tool", "parts", "name", "compare", "warn_at"]), JSON, max_size=3
+)
+GUARD = st.fixed_dictionaries(
+    {
+        "reason": st.sampled_from([*BUILT_IN, "tool_budget:x"]) | st.text(max_size=5),
+        "guard": st.sampled_from([*(kind.__name__ for kind in BUILT_IN.values()), "AllOf", "Not"]) | st.text(max_size=5),
+    },
+    optional={"limits": HOSTILE_LIMITS | JSON},
+)
+HOSTILE = st.fixed_dictionaries(
+    {"trace": st.just(1) | JSON, "task": st.text(max_size=5), "protocol": st.sampled_from(list(PROTOCOLS)) | st.text(max_size=5)},
+    optional={
+        "lang": st.sampled_from(["en", "zh"]) | JSON,
+        "guards": st.lists(GUARD, max_size=2),
+        "tools": st.lists(TOOL, max_size=2),
+        "at": JSON,
+    },
+)
+
+
+def opened(header: object) -> None:
+    """The header makes a run, or a ``TraceError`` of one line."""
+    try:
+        trace = Trace(decode_header(json.dumps(header).encode()), [])
+        made = trace.new_run()
+        assert made.step == 0
+        made.feed(ModelReplied(Reply("Thought: x\nAction: a\nAction Input: x")))
+    except TraceError:
+        pass
+
+
+@settings(max_examples=400, deadline=None)
+@given(HOSTILE | JSON)
+def test_any_header_makes_a_run_or_a_trace_error(header: object) -> None:
+    opened(header)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"properties": 5},
+        {"properties": {"a": 5}, "required": 3},
+        {"properties": {"a": None}, "required": {"a": 1}},
+        {"properties": {"a": {"enum": [[], {}, None], "description": [1]}}, "required": [[], {}]},
+        {"properties": {"a": {"type": {"x": []}}, "b": {"type": ["x", 3]}, "c": {"type": "array", "items": 3}}},
+        {"properties": {"a": {"default": 2**70, "const": 2**70}, "b": {"const": 2**70}}},
+        {"properties": {"a": {"anyOf": 3, "oneOf": [3, {"anyOf": [{"oneOf": [{"anyOf": [{}]}]}]}]}}},
+    ],
+)
+def test_a_tool_with_an_odd_schema_makes_a_run_of_every_protocol(protocol: str, parameters: object) -> None:
+    opened({"trace": 1, "task": "t", "protocol": protocol, "tools": [{"name": "a", "parameters": parameters}]})
 
 
 # --- properties --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
+from typing import Any
 
 from fsm_agent.drivers.calls import cancelled_observation, timed_out, too_late
 from fsm_agent.drivers.setup import Hook, Result, deadline_of, prepare
@@ -27,7 +28,7 @@ from fsm_agent.events import (
 from fsm_agent.guards import Guard
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel, ChatModel, aask
+from fsm_agent.models.base import AnyModel, ChatModel, aask, is_async
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool, observe
 from fsm_agent.tools.base import described
@@ -89,10 +90,34 @@ async def _drive(machine: Run, model: AnyModel, tools: Mapping[str, Tool], hooks
 
 async def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ModelReplied | ModelFailed:
     try:
-        reply = await aask(model, messages, tools)
-    except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
+        reply = await aask(model if isinstance(model, ChatModel) or is_async(model) else _carrying(model), messages, tools)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise
+    except _Carried as carried:
+        return ModelFailed(type(carried.error).__name__, described(carried.error), time.time())
+    except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
         return ModelFailed(type(error).__name__, described(error), time.time())
     return ModelReplied(reply, time.time())
+
+
+class _Carried(Exception):
+    """What a sync model raised in its thread: some exceptions (``StopIteration``, ``GeneratorExit``) cannot pass from one as they are."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(type(error).__name__))
+        self.error = error
+
+
+def _carrying(model: Callable[[Sequence[Message]], Any]) -> Callable[[Sequence[Message]], Any]:
+    def asked(messages: Sequence[Message]) -> Any:
+        try:
+            return model(messages)
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            raise _Carried(error) from error
+
+    return asked
 
 
 class _Batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -66,11 +67,14 @@ def prepare(
     title: str,
 ) -> Setup:
     """A run with these arguments; see ``run``. Raises ``ValueError`` or ``TypeError`` for what cannot be meant so."""
+    if not isinstance(task, str):
+        raise TypeError(f"task is {task!r}; it must be text")
+    limits = classic() if guards is None else _guards(guards)
     tongue = language(lang or locale_language())
     named = by_name(tools)
     form = _protocol(protocol or ("function_calling" if isinstance(model, str) else "line"), tongue)
     specs = tuple(each.spec for each in named.values())
-    machine = Run(well_formed(task), guards=classic() if guards is None else guards, protocol=form, tools=specs, at=time.time())
+    machine = Run(well_formed(task), guards=limits, protocol=form, tools=specs, at=time.time())
     asked: AnyModel
     if isinstance(model, str):
         from fsm_agent.models.named import model_from
@@ -78,7 +82,8 @@ def prepare(
         asked = model_from(model)
     else:
         asked = model
-    return Setup(machine, asked, named, Trace(header_of(machine, title), machine.log), owned=isinstance(model, str))
+    record = Trace(header_of(machine, title), machine.log, own_guards=machine.wiring.guards, own_protocol=form)
+    return Setup(machine, asked, named, record, owned=isinstance(model, str))
 
 
 def deadline_of(machine: Run) -> float | None:
@@ -98,6 +103,21 @@ def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
             raise ValueError(f"two tools have the name {each.name!r}; give one of them another with @tool(name=...)")
         named[each.name] = each
     return named
+
+
+def _guards(guards: object) -> tuple[Guard, ...]:
+    if isinstance(guards, Guard):
+        raise TypeError(f"guards is one guard, {guards!r}; it must be a tuple of guards, such as (*classic(), guard)")
+    if isinstance(guards, str | bytes) or not isinstance(guards, Iterable):
+        raise TypeError(f"guards is {guards!r}; it must be a tuple of guards, such as classic()")
+    given: tuple[Any, ...] = tuple(guards)
+    for each in given:
+        if not isinstance(each, Guard):
+            made = "; it is a class, and a guard is made by calling it" if isinstance(each, type) else ""
+            raise TypeError(f"{each!r} is not a guard{made or '; a guard is a subclass of Guard'}")
+        if not attrs.has(type(each)):
+            raise TypeError(f"the guard {type(each).__name__} is not an attrs class; decorate it with @attrs.frozen")
+    return given
 
 
 def _protocol(protocol: str | Protocol, lang: Language) -> Protocol:

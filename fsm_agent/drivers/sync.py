@@ -72,12 +72,14 @@ def drive(
         event: Event
         match effect:
             case AskModel(messages=messages, tools=told):
+                asked = False
                 try:
                     with interrupts.allowed():
+                        asked = True
                         event = _ask(model, messages, told if machine.protocol.sends_tools else ())
                 except KeyboardInterrupt as error:
                     interrupts.open = False
-                    cancelled, event = error, Cancelled(at=time.time())
+                    cancelled, event = error, Cancelled(at=time.time(), asked=asked)
             case CallTools(calls=calls):
                 outcome = make_calls(tools, calls, machine.protocol.lang, interrupts, max_parallel=max_parallel, until=until)
                 cancelled = outcome.cancelled
@@ -92,6 +94,8 @@ def drive(
 def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ModelReplied | ModelFailed:
     try:
         reply = ask(model, messages, tools)
-    except Exception as error:  # noqa: BLE001  # whatever a model raises is an event of the run
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
         return ModelFailed(type(error).__name__, described(error), time.time())
     return ModelReplied(reply, time.time())

@@ -16,7 +16,7 @@ from fsm_agent.events import Event, ToolSpec, Value
 from fsm_agent.guards import Guard, rebuild
 from fsm_agent.language import language
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
-from fsm_agent.protocols import PROTOCOLS
+from fsm_agent.protocols import PROTOCOLS, Protocol
 
 FORMAT = 1
 """The version of the format that this module writes; it reads no other."""
@@ -58,6 +58,10 @@ class Trace:
     log: Sequence[Event | Taken]
     cut_off: bool = False
     """The file ended in the middle of a line, as after a kill: the whole lines are here."""
+    own_guards: tuple[Guard, ...] | None = attrs.field(default=None, eq=False, repr=False)
+    """The run's own guards, in the process that ran it: what no file can hold of a user's guard."""
+    own_protocol: Protocol | None = attrs.field(default=None, eq=False, repr=False)
+    """The run's own protocol, likewise."""
 
     @property
     def events(self) -> list[Event]:
@@ -67,30 +71,35 @@ class Trace:
     def edges(self) -> list[Taken]:
         return [entry for entry in self.log if isinstance(entry, Taken)]
 
-    def new_run(self, guards: Sequence[Guard] | None = None) -> Run:
-        """A run set up as the recorded one, with nothing fed to it yet; ``guards`` replaces its guards.
+    def new_run(self, guards: Sequence[Guard] | None = None, *, protocol: Protocol | None = None) -> Run:
+        """A run set up as the recorded one, with nothing fed to it yet; ``guards`` replaces its guards, ``protocol`` its protocol.
 
         Raises ``TraceError`` for a guard, protocol or language that this package does not know, and for guards that do not go together.
         """
         header = self.header
-        if header.protocol not in PROTOCOLS:
-            raise TraceError(f"the protocol {header.protocol!r} is not known; known are {', '.join(PROTOCOLS)}")
-        try:
-            lang = language(header.lang)
-        except ValueError as error:
-            raise TraceError(str(error)) from None
-        protocol = PROTOCOLS[header.protocol](lang)
+        form = protocol or self.own_protocol or self._named_protocol()
+        guards = self.own_guards if guards is None else guards
         if guards is not None:
-            return Run(header.task, guards=guards, protocol=protocol, tools=header.tools, at=header.at)
+            return Run(header.task, guards=guards, protocol=form, tools=header.tools, at=header.at)
         try:
             made = [rebuild(spec.reason, spec.guard, spec.limits) for spec in header.guards]
-            return Run(header.task, guards=made, protocol=protocol, tools=header.tools, at=header.at)
+            return Run(header.task, guards=made, protocol=form, tools=header.tools, at=header.at)
         except ValueError as error:
             raise TraceError(str(error)) from None
 
-    def replay(self, guards: Sequence[Guard] | None = None) -> Run:
+    def _named_protocol(self) -> Protocol:
+        name = self.header.protocol
+        if name not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise TraceError(f"the protocol {name!r} is not known; known are {known}; give any other to replay with")
+        try:
+            return PROTOCOLS[name](language(self.header.lang))
+        except ValueError as error:
+            raise TraceError(str(error)) from None
+
+    def replay(self, guards: Sequence[Guard] | None = None, *, protocol: Protocol | None = None) -> Run:
         """The recorded events, fed to a new run. Raises ``TraceError`` as ``new_run`` does, and for events that no run can have had."""
-        run = self.new_run(guards)
+        run = self.new_run(guards, protocol=protocol)
         try:
             for event in self.events:
                 run.feed(event)
@@ -102,7 +111,16 @@ class Trace:
 def header_of(run: Run, title: str = "") -> Header:
     """The header for a record of ``run``."""
     guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
-    return Header(run.task, run.protocol.name, run.protocol.lang.code, guards, run.tools, title, run.at)
+    return Header(run.task, _name_of(run.protocol), run.protocol.lang.code, guards, run.tools, title, run.at)
+
+
+def _name_of(protocol: Protocol) -> str:
+    """The protocol's name; its class's where the name is that of a built-in one, which it inherits or has taken."""
+    name = getattr(protocol, "name", "")
+    kind = type(protocol)
+    if PROTOCOLS.get(name) is kind or (name and name not in PROTOCOLS):
+        return str(name)
+    return kind.__name__ if kind.__name__ not in PROTOCOLS else f"{kind.__module__}.{kind.__name__}"
 
 
 # --- lines -------------------------------------------------------------------------------------------------------

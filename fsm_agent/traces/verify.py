@@ -8,6 +8,7 @@ import attrs
 
 from fsm_agent.guards import Guard
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
+from fsm_agent.protocols import Protocol
 from fsm_agent.traces.record import Trace, encode
 
 
@@ -25,9 +26,12 @@ class Verdict:
     """What the replay gives in its place."""
 
 
-def verify(trace: Trace, guards: Sequence[Guard] | None = None) -> Verdict:
-    """Replay the trace and compare it, line by line. Raises ``TraceError`` as ``Trace.new_run`` does."""
-    run = trace.new_run(guards)
+def verify(trace: Trace, guards: Sequence[Guard] | None = None, *, protocol: Protocol | None = None) -> Verdict:
+    """Replay the trace and compare it, line by line, under its own guards and protocol or these.
+
+    Raises ``TraceError`` as ``Trace.new_run`` does.
+    """
+    run = trace.new_run(guards, protocol=protocol)
     for line, entry in enumerate(trace.log, 2):
         at = line - 2
         if not isinstance(entry, Taken) and at == len(run.log):
