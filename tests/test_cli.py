@@ -314,13 +314,21 @@ def test_what_is_wrong_with_a_trace_is_told_with_file_and_line(tmp_path: Path, c
     assert "__init__" not in result.stderr
 
 
+def test_replay_names_the_file_of_a_trace_that_makes_no_run(tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text(HEADER.replace("line", "lines") % "", encoding="utf-8")
+    result = call("replay", trace)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {trace}: the protocol 'lines' is not known; known are ")
+
+
 @pytest.mark.parametrize("command", ["draw", "explain", "step"])
 def test_events_of_no_run_are_told_with_file_and_line(tmp_path: Path, command: str) -> None:
     trace = tmp_path / "t.jsonl"
     trace.write_text(HEADER % "" + REPLY + "\n" + REPLY, encoding="utf-8")
     result = call(command, trace)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"Error: {trace}, line 4: no run has this event here: ")
+    assert result.stderr.startswith(f"Error: {trace}, line 4: these events belong to no run: ")
 
 
 def test_draw_tells_of_a_forged_edge_and_draws_what_the_events_give(tmp_path: Path) -> None:

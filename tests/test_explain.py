@@ -271,7 +271,7 @@ def test_events_that_belong_to_no_run_are_one_line(tmp_path: Path) -> None:
     path.write_text('{"trace":1,"task":"t","protocol":"line"}\n{"event":"ToolsReturned","observations":[]}\n', encoding="utf-8")
     result = explain(path)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("Error: odd: these events belong to no run: ToolsReturned in Deciding (step 0)")
+    assert result.stderr.startswith(f"Error: {path}, line 2: these events belong to no run: ToolsReturned in Deciding (step 0)")
 
 
 def test_classic_guards_are_judged_in_the_order_of_the_table() -> None:

@@ -27,7 +27,7 @@ def replayed(path: str | Path, trace: Trace, guards: Sequence[Guard] | None = No
         try:
             effect = run.feed(entry)
         except UnexpectedEvent as error:
-            raise TraceError(f"{path}, line {line_of(path, nth)}: no run has this event here: {error}") from None
+            raise TraceError(f"{path}, line {line_of(path, nth)}: these events belong to no run: {error}") from None
         if effect is None and guards is not None:
             break
     return run
