@@ -247,7 +247,10 @@ def test_a_file_of_one_run_needs_no_id(tmp_path: Path) -> None:
         (("nosuch.jsonl",), "Error: nosuch.jsonl: No such file or directory"),
         (("nosuch.toml",), "Error: nosuch.toml: No such file or directory"),
         ((".",), "Error: . is a directory; give a file"),
-        (("runs.jsonl",), "Error: runs.jsonl holds 4 runs; name one with --run"),
+        (
+            ("runs.jsonl",),
+            "Error: runs.jsonl does not hold one run alone; name one with --run (`fsm-agent replay runs.jsonl --json` lists them)",
+        ),
         (("runs.jsonl", "--run", "9"), "Error: runs.jsonl holds no run '9'; `fsm-agent replay runs.jsonl --json` lists them"),
         (("runs.db",), "Error: runs.db holds 4 runs; name one with --run"),
         (("runs.db", "--run", "9"), "Error: runs.db holds no run '9'"),

@@ -15,7 +15,6 @@ from fsm_agent.text import printable
 if TYPE_CHECKING:
     from fsm_agent.audit.case import Case
     from fsm_agent.guards import Guard
-    from fsm_agent.traces.recordings import Recording
 
 
 @click.command()
@@ -83,7 +82,7 @@ def case_from(
     """The run that the command line names, under the guards that it asks for. Raises ``ValueError`` or ``OSError`` in one line."""
     from fsm_agent.audit.case import case_of_recording, case_of_trace
     from fsm_agent.audit.sources import is_ledger
-    from fsm_agent.cli.sources import is_scenario, play, scenario_from, title_of
+    from fsm_agent.cli.sources import is_scenario, play, run_of_file, run_of_ledger, scenario_from, title_of
     from fsm_agent.cli.traced import replayed
     from fsm_agent.language import ENGLISH
     from fsm_agent.traces import Trace, load
@@ -98,13 +97,13 @@ def case_from(
         run = play(scenario, lang)
         return case_of_trace(Trace(header_of(run, title_of(scenario)), run.log), title_of(scenario), _asked(preset, limits))
     if is_ledger(path):
-        return case_of_recording(_of_ledger(path, wanted), _guards(preset, limits), f"{path.name} {wanted}", lang)
+        return case_of_recording(run_of_ledger(path, wanted), _guards(preset, limits), f"{path.name} {wanted}", lang)
     if (form or detect(path)) == "trace" and error_pattern is None:
         _alone(wanted, source)
         trace, guards = load(path), _asked(preset, limits)
         replayed(path, trace, guards)  # tells the file and the line of what no run can have had
         return case_of_trace(trace, trace.header.title or path.stem, guards)
-    recording = _of_file(path, wanted, form, error_pattern)
+    recording = run_of_file(path, wanted, form, error_pattern)
     return case_of_recording(recording, _guards(preset, limits), f"{path.name} {recording.id}", lang)
 
 
@@ -125,32 +124,3 @@ def _guards(preset: str | None, limits: str) -> Sequence[Guard]:
     from fsm_agent.guards import parse_limits
 
     return plan_of(preset or "production", parse_limits(limits)).guards
-
-
-def _of_ledger(path: Path, wanted: str | None) -> Recording:
-    from fsm_agent.traces.ledger import Ledger
-
-    with Ledger.open(path) as ledger:
-        if wanted is None:
-            raise Fault(f"{path} holds {len(ledger)} runs; name one with --run")
-        return ledger.recording(ledger.find(wanted))
-
-
-def _of_file(path: Path, wanted: str | None, form: str | None, error_pattern: str | None) -> Recording:
-    from fsm_agent.traces.recordings import Damaged, read
-
-    only: Recording | None = None
-    runs = 0
-    for found in read(path, form, error_pattern):
-        if isinstance(found, Damaged):
-            if wanted is None:
-                raise Fault(f"{path}, {found.place}: {found.problem}")
-            continue
-        if wanted in {found.id, f"{found.source}:{found.id}"}:
-            return found
-        only, runs = found, runs + 1
-    if wanted is not None:
-        raise Fault(f"{path} holds no run {wanted!r}; `fsm-agent replay {path} --json` lists them")
-    if only is None or runs > 1:
-        raise Fault(f"{path} holds {runs} runs; name one with --run")
-    return only
