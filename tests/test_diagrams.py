@@ -83,7 +83,7 @@ def test_the_machine_shows_every_row_of_the_table_and_every_halt_reason_once() -
 def test_the_machine_of_some_guards_has_their_edges_only_and_a_users_own() -> None:
     @attrs.frozen
     class TooManySearches(Guard):
-        reason = "too many <searches>"
+        reason = "too_many_<searches>"
 
         def start(self) -> int:
             return 0
@@ -103,11 +103,11 @@ def test_the_machine_of_some_guards_has_their_edges_only_and_a_users_own() -> No
         "final_answer",
         "repeated_call",
         "consecutive_errors",
-        "too many <searches>",
+        "too_many_<searches>",
         "max_steps",
     ]
-    assert graph.node("Halted_too_many__searches_").lines[0].text == "Halted(too many <searches>)"
-    assert b"Halted(too many &lt;searches&gt;)" in render(machine_view((TooManySearches(),)), "svg")
+    assert graph.node("Halted_too_many__searches_").lines[0].text == "Halted(too_many_<searches>)"
+    assert b"Halted(too_many_&lt;searches&gt;)" in render(machine_view((TooManySearches(),)), "svg")
 
 
 def test_the_machine_as_text() -> None:
@@ -253,6 +253,15 @@ def test_of_much_evidence_the_first_and_the_last_is_shown() -> None:
         *(f"step {k}  result {k}" for k in (1, 2, 3, 4)),
         "… and 13 more …",
         *(f"step {k}  result {k}" for k in (18, 19, 20)),
+    ]
+
+
+def test_what_a_reading_does_not_keep_of_its_evidence_is_counted_with_what_is_not_shown() -> None:
+    view = path_view(played(*["TOOL add a=1,b=1"] * 30, guards=classic(max_steps=50, max_repeats=20)))
+    assert [line.split("  ")[0] for line in halt(view)[3:]] == [
+        *(f"step {k}" for k in (1, 2, 3, 4)),
+        "… and 14 more …",
+        *(f"step {k}" for k in (19, 20, 21)),
     ]
 
 

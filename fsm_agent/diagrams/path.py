@@ -9,7 +9,8 @@ from fsm_agent.diagrams.graph import START, Edge, Graph, Line, Node, View, halte
 from fsm_agent.diagrams.readings import BETWEEN, Readings, words
 from fsm_agent.diagrams.text import columns, one_line, wrapped
 from fsm_agent.diagrams.timeline import timeline
-from fsm_agent.guards import Evidence
+from fsm_agent.guards import Reading, RepeatedCall
+from fsm_agent.guards.streaks import SHOWN
 from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import halting_reading, message_of
@@ -78,15 +79,18 @@ def _ending(run: Run, lang: Language, width: int) -> list[Line]:
         return []
     lines = [Line(text) for text in wrapped(message_of(run, lang), width, 3)]
     reading = halting_reading(run)
-    lines += [Line(text, "evidence") for text in _evidence(reading.evidence if reading else (), lang, width)]
+    lines += [Line(text, "evidence") for text in _evidence(reading, lang, width)]
     last = run.log[-1]
     if isinstance(last, Taken) and (also := Readings(run.wiring.guards, lang).also_tripped(last, run.reason)):
         lines += [Line(text, "evidence") for text in wrapped(lang.say("also tripped: {readings}", readings=", ".join(also)), width, 2)]
     return lines
 
 
-def _evidence(evidence: Sequence[Evidence], lang: Language, width: int) -> list[str]:
+def _evidence(reading: Reading | None, lang: Language, width: int) -> list[str]:
     """What the halt rests on, an item a line; where there are few, long ones go on in a second line."""
+    if reading is None:
+        return []
+    evidence = reading.evidence
     rows = 2 if len(evidence) * 2 <= EVIDENCE_LINES else 1
     items: list[list[str]] = []
     for each in evidence:
@@ -95,8 +99,15 @@ def _evidence(evidence: Sequence[Evidence], lang: Language, width: int) -> list[
         items.append([step + first, *(" " * columns(step) + text for text in more)])
     if len(items) > EVIDENCE_LINES:
         head, tail = items[: EVIDENCE_LINES // 2], items[len(items) - EVIDENCE_LINES // 2 + 1 :]
-        items = [*head, [lang.say("… and {n} more …", n=len(items) - len(head) - len(tail))], *tail]
+        items = [*head, [lang.say("… and {n} more …", n=len(items) - len(head) - len(tail) + _not_kept(reading))], *tail]
     return [text for item in items for text in item]
+
+
+def _not_kept(reading: Reading) -> int:
+    """How many pieces of evidence lie between the first and the last few that the reading keeps."""
+    if reading.guard == RepeatedCall.reason and len(reading.evidence) == SHOWN:
+        return int(reading.value) + 1 - SHOWN  # the call, and its repeats
+    return sum(number for _, number in reading.omitted)
 
 
 def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
