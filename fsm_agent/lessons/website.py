@@ -1,4 +1,4 @@
-"""The lessons as web pages: a folder that works from disk, without a network, with nothing that runs."""
+"""The lessons as web pages: a folder that works from disk, without a network. What runs in them are the players, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fsm_agent.lessons.checking import play
 from fsm_agent.lessons.embed import embed, embed_machine
 from fsm_agent.lessons.load import Lesson, lessons
 from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session
+from fsm_agent.player import content_policy, player_script, player_style
 
 NAMES = {"en": "English", "zh": "中文"}
 TITLES = {"en": "ReAct as a state machine", "zh": "把 ReAct 当作状态机来学"}
@@ -49,7 +50,8 @@ def lesson_page(lesson: Lesson) -> str:
     """One lesson."""
     lang = language(lesson.lang)
     body = "".join(_html(part, lesson, lang) for part in lesson.parts)
-    return _page(lesson.lang, lesson.title, f"{_bar(lesson)}<article>{body}</article>{_next(lesson, lang)}")
+    plays = any(isinstance(part, Picture) and part.source != "machine" for part in lesson.parts)
+    return _page(lesson.lang, lesson.title, f"{_bar(lesson)}<article>{body}</article>{_next(lesson, lang)}", plays=plays)
 
 
 def _html(part: Part, lesson: Lesson, lang: Language) -> str:
@@ -65,7 +67,7 @@ def _html(part: Part, lesson: Lesson, lang: Language) -> str:
             if source == "machine":
                 return embed_machine(lang)
             scenario = lesson.scenario(source)
-            return embed(play(scenario, scenario.guards, lang).run, caption, lang)
+            return embed(play(scenario, scenario.guards, lang).run, f"scenario-{source}", caption, lang)
         case Question(question=question, answer=answer):
             return f"<details><summary>{_inline(question)}</summary>{_markdown(answer)}</details>"
         case _:
@@ -98,13 +100,21 @@ def _bare(lesson: Lesson) -> str:
     return lesson.title.partition(" ")[2]
 
 
-def _page(code: str, title: str, body: str) -> str:
-    style = (files(__package__) / "style.css").read_text(encoding="utf-8")
+def _page(code: str, title: str, body: str, *, plays: bool = False) -> str:
+    """A whole page. ``plays``: there are players in it."""
+    styles = [_style(), player_style()] if plays else [_style()]
+    scripts = [player_script()] if plays else []
     head = (
-        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style>"
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{content_policy(styles, scripts)}">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>{''.join(f'<style>{each}</style>' for each in styles)}"
     )
-    return f'<!doctype html>\n<html lang="{HTML_LANG[code]}"><head>{head}</head><body><main>{body}</main></body></html>\n'
+    end = "".join(f"<script>{each}</script>" for each in scripts)
+    return f'<!doctype html>\n<html lang="{HTML_LANG[code]}"><head>{head}</head><body><main>{body}</main>{end}</body></html>\n'
+
+
+def _style() -> str:
+    return (files(__package__) / "style.css").read_text(encoding="utf-8")
 
 
 def _markdown(text: str) -> str:
