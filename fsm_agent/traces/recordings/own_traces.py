@@ -58,7 +58,8 @@ class OwnTraces:
         try:
             yield _recording(load(path), path.stem, is_error)
         except TraceError as error:
-            raise RecordingError(str(error)) from None
+            where = "" if str(error).startswith(str(path)) else f"{path}: "
+            raise RecordingError(f"{where}{error}") from None
         except UnexpectedEvent as error:
             raise RecordingError(f"{path}: these events belong to no run: {error}") from None
 
