@@ -21,6 +21,7 @@ when, and in what order they are asked) hides in ``if`` and ``break``. Written a
 
 **A step** is one model call and all that follows it until the next one. The rows with ``begins_step`` are those on
 which the model was heard (or failed, or was called off), so *the number of steps is the number of model calls*.
+A run that was cancelled before its model was asked begins none: the event says so.
 
 **Guards.** An edge is taken when its guard holds. ``is_...`` are predicates over the decision. The others are the values
 from ``fsm_agent.guards``, each of which folds the run's facts into a reading with a limit; its edge is there only in a

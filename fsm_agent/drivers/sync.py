@@ -39,7 +39,9 @@ def run(
     names a file to which the record is written as the run goes. The calls of one reply are made at the same time, at most
     ``max_parallel`` of them. A model that raises halts the run as ``model_error``; a tool that raises is an observation.
     Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be written;
-    ``ValueError`` for two tools of one name, an unknown protocol, language or model; ``TypeError`` for an async tool (``arun`` takes it).
+    ``ValueError`` for two tools of one name, an unknown protocol, language or model, and a trace that another run is writing;
+    ``TypeError`` for an async tool (``arun`` takes it), and for what is no task, tool or guard; ``GuardError`` for a user's guard that
+    raises or gives no reading.
     """
     setup = prepare(task, model, tools, guards, protocol, lang, title)
     if waits := [each.name for each in setup.tools.values() if each.is_async]:

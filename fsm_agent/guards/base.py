@@ -57,7 +57,7 @@ class Reading(Value, frozen=True):
     limit: int | float
     trips: bool
     evidence: tuple[Evidence, ...] = ()
-    """What the value rests on, oldest first. A guard of this package shows at most twelve pieces, the first and the last few of them."""
+    """What the value rests on, oldest first. Where there is much of it, guards of this package show the first and the last few."""
     warns: bool = False
     """The guard has a word for the model before it comes to a halt: the run takes the edge ``nudge``, if nothing halts it."""
     period: int | None = None

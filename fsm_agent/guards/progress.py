@@ -22,12 +22,15 @@ from fsm_agent.events import (
 )
 from fsm_agent.guards.base import Evidence, Guard, Reading, at_least, one_of
 from fsm_agent.guards.identity import UNDECLARED, Identity, Key, one_or_set
-from fsm_agent.guards.streaks import FIRST, SHOWN
+from fsm_agent.guards.streaks import FIRST
 from fsm_agent.language import Language
 from fsm_agent.text import first_line
 
 CALLS = "call"
 CALLS_AND_OBSERVATIONS = "call+observation"
+
+SHOWN = 24
+"""Steps of a cycle that a reading shows at most, the first and the last few: four rounds of six steps are shown whole."""
 
 
 class _Step(Value, frozen=True):

@@ -20,6 +20,10 @@ class ToolError(Exception):
     """Raise it in a tool to tell the model what went wrong; its message is what the model reads."""
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None), dict, list, tuple})
+"""Results that need no second look."""
+
+
 @attrs.frozen
 class Tool:
     """A function that a model can call. It is still callable as the function that it was."""
@@ -150,7 +154,7 @@ def described(error: BaseException) -> str:
 
 
 def _returned(call: ToolCall, lang: Language, value: Any) -> Observation:
-    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+    if type(value) not in _PLAIN and (inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)):
         if inspect.iscoroutine(value) or inspect.isgenerator(value):
             value.close()
         kind = type(value).__name__
