@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from fsm_agent.drivers import Result, run
     from fsm_agent.drivers.aio import arun
     from fsm_agent.events import Message, Reply
-    from fsm_agent.guards import Guard, Reading, classic
+    from fsm_agent.guards import Guard, Reading, classic, production
+    from fsm_agent.machine import GuardError
     from fsm_agent.models import ScriptedModel
     from fsm_agent.tools import Tool, ToolError, tool
     from fsm_agent.traces import Trace, load, verify
 
 __all__ = [
     "Guard",
+    "GuardError",
     "Message",
     "Reading",
     "Reply",
@@ -28,6 +30,7 @@ __all__ = [
     "arun",
     "classic",
     "load",
+    "production",
     "run",
     "tool",
     "verify",
@@ -37,7 +40,8 @@ _HOMES = {
     "drivers": ("Result", "run"),
     "drivers.aio": ("arun",),
     "events": ("Message", "Reply"),
-    "guards": ("Guard", "Reading", "classic"),
+    "guards": ("Guard", "Reading", "classic", "production"),
+    "machine": ("GuardError",),
     "models": ("ScriptedModel",),
     "tools": ("Tool", "ToolError", "tool"),
     "traces": ("Trace", "load", "verify"),
