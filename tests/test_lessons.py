@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import unicodedata
@@ -17,10 +18,13 @@ from rich.console import Console
 from fsm_agent.cli import cli
 from fsm_agent.language import LANGUAGES, language
 from fsm_agent.lessons import Lesson, LessonError, lesson, lessons
+from fsm_agent.lessons.checking import play
 from fsm_agent.lessons.exercises import EXERCISES
 from fsm_agent.lessons.parts import Call, File, Picture, Prose, Question, Session, parse
 from fsm_agent.lessons.showing import print_plain, print_rich
-from fsm_agent.lessons.website import write_site
+from fsm_agent.lessons.website import UNPLAYED, write_site
+from fsm_agent.player import content_policy, player_fragment, player_script, player_style
+from fsm_agent.scenarios import built_in
 from tests.lesson_sessions import inline_commands, inside, run, sessions
 
 ROOT = Path(__file__).parent.parent
@@ -317,7 +321,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
 class Page(HTMLParser):
-    """A page's ids, links and text; it complains of tags that do not match."""
+    """A page's ids, links, scripts, styles and text; it complains of tags that do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -327,6 +331,12 @@ class Page(HTMLParser):
         self.text = ""
         self.tags: list[str] = []
         self.seen: set[str] = set()
+        self.scripts: list[str] = []
+        """The text of each script that can run."""
+        self.data: list[str] = []
+        """That of each block of data."""
+        self.styles: list[str] = []
+        self.policies: list[str] = []
         self.feed(text)
         assert self.tags == []
 
@@ -334,6 +344,14 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.tags.append(tag)
         self.seen.add(tag)
+        told = dict(attributes)
+        if told.get("http-equiv") == "Content-Security-Policy":
+            self.policies.append(told["content"] or "")
+        if tag == "script":
+            (self.data if told.get("type") == "application/json" else self.scripts).append("")
+            self.read = self.data if told.get("type") == "application/json" else self.scripts
+        if tag == "style":
+            self.styles.append("")
         for name, value in attributes:
             if name == "id":
                 self.ids.append(value or "")
@@ -342,6 +360,7 @@ class Page(HTMLParser):
             if name in {"aria-labelledby", "aria-describedby"}:
                 self.labels += (value or "").split()
             assert not name.startswith("on"), name
+            assert name != "style", "the policy lets no style in but that of the page"
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attributes)
@@ -352,7 +371,12 @@ class Page(HTMLParser):
         assert self.tags.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self.tags[-1:] == ["script"]:
+            self.read[-1] += data
+        elif self.tags[-1:] == ["style"]:
+            self.styles[-1] += data
+        else:
+            self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -371,7 +395,12 @@ def test_the_site_is_whole_and_asks_nothing_of_a_network(site: Path) -> None:
     for path in (page for page in pages if page.is_file()):
         text = path.read_text(encoding="utf-8")
         page = Page(text)
-        assert page.seen.isdisjoint({"script", "iframe", "img", "link", "object"})
+        plays = path.stem not in {"index", "09-production"}
+        assert page.scripts == [player_script()] * plays
+        assert len(page.data) == plays
+        assert page.styles[1:] == [player_style(), UNPLAYED] * plays
+        assert page.policies == [content_policy(page.styles, page.scripts)]
+        assert page.seen.isdisjoint({"iframe", "img", "link", "object"})
         assert len(page.ids) == len(set(page.ids)), "ids are unique"
         assert set(page.labels) <= set(page.ids)
         for reference in page.references:
@@ -394,8 +423,16 @@ def test_a_page_holds_the_whole_lesson(each: Lesson, site: Path) -> None:
     for file in each.files.values():
         assert file in page.text
     assert text.count("<details>") == len(each.questions)
-    assert text.count("<figure>") == text.count("<svg ") == len(each.pictures)
-    assert all(picture.caption in page.text for picture in each.pictures if picture.source != "machine")
+    assert text.count("<figure>") == text.count('<div class="picture"') == len(each.pictures)
+    runs = [picture for picture in each.pictures if picture.source != "machine"]
+    assert re.findall(r'<section class="fsm-player" id="([^"]*)"', text) == [f"scenario-{picture.source}" for picture in runs]
+    assert re.findall(r'<h3 class="fsm-title"[^>]*>([^<]*)</h3>', text) == [picture.caption for picture in runs]
+
+
+def test_a_player_goes_through_the_run_of_the_picture(site: Path) -> None:
+    [data] = Page((site / "en" / "05-the-breaker.html").read_text(encoding="utf-8")).data
+    run = play(built_in("c"), built_in("c").guards, language("en")).run
+    assert json.loads(data) == json.loads(Page(player_fragment(run, "Scenario c", "c")).data[0])
 
 
 def test_the_first_page_begins_with_the_language_that_was_asked_for(site: Path, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from fsm_agent.player import content_policy, player_script, player_style
 
 NAMES = {"en": "English", "zh": "中文"}
 TITLES = {"en": "ReAct as a state machine", "zh": "把 ReAct 当作状态机来学"}
+UNPLAYED = ".fsm-player :is(.fsm-controls, .fsm-body) { display: none; }"
+"""Where no script runs: of a player its timeline is left, under the picture."""
 HTML_LANG = {"en": "en", "zh": "zh-CN"}
 
 
@@ -103,11 +105,13 @@ def _bare(lesson: Lesson) -> str:
 def _page(code: str, title: str, body: str, *, plays: bool = False) -> str:
     """A whole page. ``plays``: there are players in it."""
     styles = [_style(), player_style()] if plays else [_style()]
+    unplayed = [UNPLAYED] if plays else []
     scripts = [player_script()] if plays else []
     head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{content_policy(styles, scripts)}">'
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{content_policy(styles + unplayed, scripts)}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>{''.join(f'<style>{each}</style>' for each in styles)}"
+        f"{''.join(f'<noscript><style>{each}</style></noscript>' for each in unplayed)}"
     )
     end = "".join(f"<script>{each}</script>" for each in scripts)
     return f'<!doctype html>\n<html lang="{HTML_LANG[code]}"><head>{head}</head><body><main>{body}</main>{end}</body></html>\n'
