@@ -108,13 +108,16 @@ class Laid:
 def laid(source: str) -> Laid:
     """The layout of DOT text."""
     graph = json.loads(lay_out(source, "json"))
-    names = {node["_gvid"]: node["name"] for node in graph["objects"]}
+    names = {node["_gvid"]: node.get("name", "") for node in graph["objects"]}
     nodes = {
         node["name"]: _box([point for op in node["_draw_"] if op["op"] in "bBpP" for point in op["points"]] or _ellipse(node))
         for node in graph["objects"]
+        if "_draw_" in node  # and not a group of nodes
     }
     labels, curves = [], []
     for edge in graph["edges"]:
+        if edge.get("style") == "invis":
+            continue
         name = f"{names[edge['tail']]}->{names[edge['head']]} ({edge.get('id', '')})"
         curves.append(
             (name, [*_curve(edge["_draw_"]), *(tuple(point) for op in edge["_hdraw_"] if op["op"] == "P" for point in op["points"])])

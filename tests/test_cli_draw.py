@@ -163,7 +163,7 @@ def test_damaged_runs_are_named_and_left_out() -> None:
         (["runs.db", "--view", "diff"], "--view diff compares with what --against names: a condition such as outcome=failure, another file, or with --run the id of another run"),
         (["runs.db", "--view", "heat", "--against", "outcome=failure"], "--against is for --view diff"),
         (["runs.db", "--view", "heat", "--run", "1"], "--run names one run; a heat map is of many, which --where chooses"),
-        (["runs.db", "one.json", "--view", "path"], "--view path draws one run: give one SOURCE, with --run where it holds several, and no --where"),
+        (["runs.db", "one.json", "--view", "path"], "a path is of one run: give one SOURCE, with --run where it holds several, and no --where"),
         (["a", "--view", "heat"], "a is a scenario; a heat map is of recorded runs: give a ledger, or files of recordings"),
         (["a", "--run", "1"], "a is one run; leave --run out"),
         (["a", "--limits", "max_steps=2"], "this run has guards of its own; give --guards too, to have others with these limits"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = sorted(set(ENDINGS.values()))
 TEXTUAL = {"dot", "mermaid", "text", "html"}
-VIEWS = ("path", "machine", "heat", "diff")
+VIEWS = ("path", "unrolled", "machine", "heat", "diff")
 
 
 @click.command()
@@ -51,7 +51,7 @@ VIEWS = ("path", "machine", "heat", "diff")
 @lang_option
 def draw(
     sources: tuple[str, ...],
-    view: Literal["path", "machine", "heat", "diff"] | None,
+    view: Literal["path", "unrolled", "machine", "heat", "diff"] | None,
     output: Path | None,
     form: str | None,
     lang: Language,
@@ -65,6 +65,7 @@ def draw(
 
     \b
     fsm-agent draw runs.db --run 9/2 -o path.svg
+    fsm-agent draw runs.db --run 9/2 --view unrolled -o steps.svg
     fsm-agent draw runs.db --where outcome=failure -o heat.svg
     fsm-agent draw runs.db --where outcome=success --against outcome=failure -o diff.svg
     fsm-agent draw runs.db --run 9/1 --against 9/2
@@ -82,22 +83,24 @@ def draw(
             write(_picture(asked, view), output, form)
 
 
-def _picture(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | None) -> View:
+def _picture(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat", "diff"] | None) -> View:
     """The drawing that is asked for. Raises ``Fault``, ``ValueError`` or ``OSError`` in one line."""
     from fsm_agent.cli import draw_runs
-    from fsm_agent.diagrams import machine_view, path_view
+    from fsm_agent.diagrams import machine_view, path_view, unrolled_view
 
     if chosen.sources == ("machine",):
         if view in {None, "machine"}:
             return machine_view(chosen.own_guards, chosen.lang)
         raise Fault(
             "the machine has no path; name a scenario or a trace"
-            if view == "path"
+            if view in {"path", "unrolled"}
             else "the machine has no runs; name a ledger, or files of recordings"
         )
     match view or draw_runs.usual_view(chosen):
         case "path":
             return path_view(*chosen.run())
+        case "unrolled":
+            return unrolled_view(*chosen.run())
         case "machine":
             return machine_view(chosen.run()[0].wiring.guards if chosen.is_one_run else chosen.guards, chosen.lang)
         case "heat":
@@ -106,7 +109,7 @@ def _picture(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | 
             return draw_runs.diff(chosen)
 
 
-def _player(chosen: Chosen, view: Literal["path", "machine", "heat", "diff"] | None) -> bytes:
+def _player(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat", "diff"] | None) -> bytes:
     """The page in which the run that is chosen is stepped through. Raises as ``_picture`` does."""
     from fsm_agent.cli.draw_runs import usual_view
     from fsm_agent.player import player_page

@@ -72,7 +72,7 @@ class Chosen:
     def run(self, source: str | None = None, wanted: str | None = None) -> tuple[Run, str]:
         """The run and its title; by default the one that is named. Raises ``ValueError`` or ``OSError``."""
         if len(self.sources) > 1 or self.where:
-            raise Fault("--view path draws one run: give one SOURCE, with --run where it holds several, and no --where")
+            raise Fault("a path is of one run: give one SOURCE, with --run where it holds several, and no --where")
         source = source or self.sources[0]
         own = kind_of(source, self.recording_format) in {"scenario", "trace"}
         guards = self.own_guards if own else self.guards

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fsm_agent.diagrams.graph import View
 from fsm_agent.diagrams.machine import machine_view
 from fsm_agent.diagrams.path import path_view
+from fsm_agent.diagrams.unrolled import unrolled_view
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
@@ -23,7 +24,7 @@ from fsm_agent.traces import Trace
 if TYPE_CHECKING:
     from fsm_agent.diagrams.drawing import Drawing
 
-__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render"]
+__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view"]
 
 FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
 """What ``render`` can make."""

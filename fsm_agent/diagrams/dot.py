@@ -4,6 +4,8 @@ What Graphviz makes of it was looked at, and tried on many sets of guards; a tes
 
 - The states stand in one straight row (their edges weigh most); every other edge bends around it.
 - Labels are tables with empty rows above and below, so that slanted edges pass them.
+- A line with Chinese characters has the width that they need at least, so that the box has room where no font has them.
+- Of a run unrolled, each row starts below the one before it (edges between rows move nothing).
 - A halt has a column of its own (``minlen``), and ``ordering`` keeps the edges of a state in the order of the table, from top to
   bottom. Executing has no part in that: its edges cross fewer others where Graphviz places them.
 """
@@ -12,10 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fsm_agent.diagrams import palette
+import attrs
+
 from fsm_agent.diagrams.graph import Edge, Graph, Line, Node
+from fsm_agent.diagrams.palette import LIGHT, Theme
+from fsm_agent.diagrams.text import columns, wide_characters
 from fsm_agent.table import EXECUTING
 
 if TYPE_CHECKING:
@@ -30,17 +36,100 @@ BELOW = 6
 """Room between a label and the edge below it, in points."""
 
 
-def fill(digraph: graphviz.Digraph, graph: Graph) -> None:
+def fill(digraph: graphviz.Digraph, graph: Graph, theme: Theme = LIGHT) -> None:
     """Put ``graph`` into an empty digraph."""
-    title = _label(_heading(graph), palette.INK, room=BELOW)
-    digraph.attr("graph", rankdir="LR", bgcolor=palette.GROUND, pad="0.25", nodesep="0.18", ranksep="0.12", mclimit="20")
-    digraph.attr("graph", fontname=FONT, fontsize="15", label=title, labelloc="t", labeljust="l")
-    digraph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="14", penwidth=NORMAL, margin="0.16,0.08")
-    digraph.attr("edge", fontname=FONT, fontsize="12", arrowsize="0.8")
-    for node in graph.nodes:
-        digraph.node(node.id, **_node(node))
-    for edge in sorted(graph.edges, key=lambda edge: _place(edge, graph)):
-        digraph.edge(edge.source, edge.dest, **_edge(edge, graph))
+    _Painter(graph, theme).fill(digraph)
+
+
+@attrs.frozen
+class _Painter:
+    """A graph in the colours of a theme."""
+
+    graph: Graph
+    theme: Theme
+
+    def fill(self, digraph: graphviz.Digraph) -> None:
+        graph, theme = self.graph, self.theme
+        title = self.label(_heading(graph), theme.ink, room=BELOW)
+        digraph.attr("graph", rankdir="LR", bgcolor=theme.ground, pad="0.25", nodesep="0.18", ranksep="0.12", mclimit="20")
+        digraph.attr("graph", fontname=FONT, fontsize="15", label=title, labelloc="t", labeljust="l")
+        digraph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="14", penwidth=NORMAL, margin="0.16,0.08")
+        digraph.attr("edge", fontname=FONT, fontsize="12", arrowsize="0.8")
+        for node in graph.nodes:
+            digraph.node(node.id, **self.node(node))
+        for edge in sorted(graph.edges, key=lambda edge: _place(edge, graph)):
+            digraph.edge(edge.source, edge.dest, **self.edge(edge))
+        if graph.name == "unrolled":
+            _stack(digraph, graph)
+
+    def node(self, node: Node) -> dict[str, str]:
+        theme = self.theme
+        match node.kind:
+            case "start":
+                dot = {"label": "", "shape": "circle", "style": "filled", "width": "0.16", "fixedsize": "true"}
+                return {**dot, "color": theme.ink, "fillcolor": theme.ink}
+            case "state":
+                order = {} if node.id == EXECUTING or self.graph.name == "unrolled" else {"ordering": "out"}
+                width = HEAVY if node.current else NORMAL
+                label = self.label(node.lines, theme.ink)
+                return {"label": label, "color": theme.ink, "fillcolor": theme.state, "penwidth": width, **order}
+            case "folded":
+                label = self.label(node.lines, theme.ink)
+                return {"label": label, "color": theme.quiet, "fillcolor": theme.ground, "style": "filled,dashed"}
+            case "halted":
+                colour, ground = theme.of_halt(node.reason)
+                return {"label": self.label(node.lines, theme.ink), "color": colour, "fillcolor": ground, "peripheries": "2"}
+
+    def edge(self, edge: Edge) -> dict[str, str]:
+        theme = self.theme
+        source, dest = self.graph.node(edge.source), self.graph.node(edge.dest)
+        match edge.kind:
+            case "row":
+                colour, look = theme.ink, {"penwidth": NORMAL}
+            case "taken":
+                colour, look = theme.ink, {"penwidth": HEAVY}
+            case "halting":
+                colour, look = theme.of_halt(dest.reason)[0], {"penwidth": HEAVY}
+            case "untaken":
+                colour, look = theme.quiet, {"penwidth": THIN, "style": "dashed"}
+            case "more":
+                colour, look = theme.first, {"penwidth": HEAVY}
+            case "less":
+                colour, look = theme.second, {"penwidth": HEAVY, "style": "dashed"}
+        if edge.width is not None:
+            look |= {"penwidth": f"{edge.width:.4g}", "arrowsize": f"{max(0.5, 0.85 - edge.width / 25):.3g}"}
+        span = dest.column - source.column
+        if source.row != dest.row:
+            look["constraint"] = "false"
+        elif span == 1 and (dest.kind == "state" or edge.kind == "halting"):
+            look["weight"] = SPINE_WEIGHT
+        elif span > 1:
+            look["minlen"] = str(span)
+        look["color"] = colour
+        if edge.lines:
+            look["label"] = self.label(edge.lines, colour, room=BELOW + int(edge.width or 0) // 2)
+        return ({"id": f"edge-{edge.id}"} if edge.id.isidentifier() else {}) | look
+
+    def label(self, lines: Iterable[Line], colour: str, *, room: int = 0) -> str:
+        """Lines as an HTML-like label; with ``room`` (points, half of it above and all of it below) where it stands beside an edge."""
+        rows = [f"<TR>{self.cell(line, colour)}</TR>" for line in lines]
+        if room:
+            rows = [_empty(room // 2), *rows, _empty(room)]
+        return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{"".join(rows)}</TABLE>>'
+
+    def cell(self, line: Line, colour: str) -> str:
+        text = escape(line.text).replace("\\", "\\\\")  # Graphviz reads \N and the like here too, and two backslashes as one
+        match line.tone:
+            case "title":
+                return f'<TD ALIGN="LEFT"{_room(line, 15)}><B><FONT COLOR="{colour}">{text}</FONT></B></TD>'
+            case "name" | "steps":
+                return f'<TD{_room(line, 15)}><B><FONT COLOR="{colour}">{text}</FONT></B></TD>'
+            case "label":
+                return f'<TD{_room(line, 12)}><FONT POINT-SIZE="12" COLOR="{colour}">{text}</FONT></TD>'
+            case "reading":
+                return f'<TD{_room(line, 11)}><FONT POINT-SIZE="11" COLOR="{self.theme.quiet}">{text}</FONT></TD>'
+            case "evidence":
+                return f'<TD ALIGN="LEFT"{_room(line, 11)}><FONT POINT-SIZE="11" COLOR="{colour}">{text}</FONT></TD>'
 
 
 def _heading(graph: Graph) -> list[Line]:
@@ -49,53 +138,19 @@ def _heading(graph: Graph) -> list[Line]:
     return [Line(graph.title, "title" if notes else "name"), *notes]
 
 
-def _node(node: Node) -> dict[str, str]:
-    match node.kind:
-        case "start":
-            return {
-                "label": "",
-                "shape": "circle",
-                "style": "filled",
-                "color": palette.INK,
-                "fillcolor": palette.INK,
-                "width": "0.16",
-                "fixedsize": "true",
-            }
-        case "state":
-            order = {} if node.id == EXECUTING else {"ordering": "out"}
-            width = HEAVY if node.current else NORMAL
-            return {"label": _label(node.lines, palette.INK), "color": palette.INK, "fillcolor": palette.STATE, "penwidth": width, **order}
-        case "halted":
-            colour, ground = palette.of_halt(node.reason)
-            return {"label": _label(node.lines, palette.INK), "color": colour, "fillcolor": ground, "peripheries": "2"}
+def _room(line: Line, size: int) -> str:
+    """The least width of a cell, where its line has characters that a font may lack: one em for each, and half of one for any other."""
+    return f' WIDTH="{columns(line.text) * size // 2 + size // 2}"' if wide_characters(line.text) else ""
 
 
-def _edge(edge: Edge, graph: Graph) -> dict[str, str]:
-    source, dest = graph.node(edge.source), graph.node(edge.dest)
-    match edge.kind:
-        case "row":
-            colour, look = palette.INK, {"penwidth": NORMAL}
-        case "taken":
-            colour, look = palette.INK, {"penwidth": HEAVY}
-        case "halting":
-            colour, look = palette.of_halt(dest.reason)[0], {"penwidth": HEAVY}
-        case "untaken":
-            colour, look = palette.QUIET, {"penwidth": THIN, "style": "dashed"}
-        case "more":
-            colour, look = palette.FIRST, {"penwidth": HEAVY}
-        case "less":
-            colour, look = palette.SECOND, {"penwidth": HEAVY, "style": "dashed"}
-    if edge.width is not None:
-        look |= {"penwidth": f"{edge.width:.4g}", "arrowsize": f"{max(0.5, 0.85 - edge.width / 25):.3g}"}
-    span = dest.column - source.column
-    if span == 1 and (dest.kind == "state" or edge.kind == "halting"):
-        look["weight"] = SPINE_WEIGHT
-    elif span > 1:
-        look["minlen"] = str(span)
-    look["color"] = colour
-    if edge.lines:
-        look["label"] = _label(edge.lines, colour, room=BELOW + int(edge.width or 0) // 2)
-    return ({"id": f"edge-{edge.id}"} if edge.id.isidentifier() else {}) | look
+def _stack(digraph: graphviz.Digraph, graph: Graph) -> None:
+    """The rows of a run unrolled, one below the other."""
+    firsts = {node.row: node.id for node in reversed(graph.nodes) if node.kind != "start"}
+    with digraph.subgraph() as column:
+        column.attr(rank="same")
+        ids = [firsts[row] for row in sorted(firsts)]
+        for above, below in pairwise(ids):
+            column.edge(above, below, style="invis", weight="0")
 
 
 def _place(edge: Edge, graph: Graph) -> tuple[int, int]:
@@ -104,6 +159,8 @@ def _place(edge: Edge, graph: Graph) -> tuple[int, int]:
     But for the first state, most of whose edges pass below the row of states: after the edge to the next state come those
     back to it, then the halts that another state leads to as well, then those of this state alone.
     """
+    if graph.name == "unrolled":
+        return graph.node(edge.source).row, 0
     source, dest = graph.node(edge.source), graph.node(edge.dest)
     left = min(source.column, dest.column)
     if left > 1 or (dest.kind == "state" and dest.column == left + 1):
@@ -114,28 +171,5 @@ def _place(edge: Edge, graph: Graph) -> tuple[int, int]:
     return left, 3 if alone else 2
 
 
-def _label(lines: Iterable[Line], colour: str, *, room: int = 0) -> str:
-    """Lines as an HTML-like label; with ``room`` (points, half of it above and all of it below) where it stands beside an edge."""
-    rows = [f"<TR>{_cell(line, colour)}</TR>" for line in lines]
-    if room:
-        rows = [_empty(room // 2), *rows, _empty(room)]
-    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{"".join(rows)}</TABLE>>'
-
-
 def _empty(height: int) -> str:
     return f'<TR><TD HEIGHT="{height}"></TD></TR>'
-
-
-def _cell(line: Line, colour: str) -> str:
-    text = escape(line.text).replace("\\", "\\\\")  # Graphviz reads \N and the like here too, and two backslashes as one
-    match line.tone:
-        case "title":
-            return f'<TD ALIGN="LEFT"><B><FONT COLOR="{colour}">{text}</FONT></B></TD>'
-        case "name" | "steps":
-            return f'<TD><B><FONT COLOR="{colour}">{text}</FONT></B></TD>'
-        case "label":
-            return f'<TD><FONT POINT-SIZE="12" COLOR="{colour}">{text}</FONT></TD>'
-        case "reading":
-            return f'<TD><FONT POINT-SIZE="11" COLOR="{palette.QUIET}">{text}</FONT></TD>'
-        case "evidence":
-            return f'<TD ALIGN="LEFT"><FONT POINT-SIZE="11" COLOR="{colour}">{text}</FONT></TD>'

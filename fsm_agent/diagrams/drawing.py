@@ -11,6 +11,7 @@ import graphviz
 from fsm_agent.diagrams import dot
 from fsm_agent.diagrams.graph import View
 from fsm_agent.diagrams.layout import described_svg, lay_out
+from fsm_agent.diagrams.palette import LIGHT, Theme
 
 
 class Drawing(graphviz.Digraph):  # type: ignore[misc]  # graphviz has no type hints
@@ -61,9 +62,9 @@ class Drawing(graphviz.Digraph):  # type: ignore[misc]  # graphviz has no type h
         return str(picture)
 
 
-def drawing_of(view: View) -> Drawing:
+def drawing_of(view: View, theme: Theme = LIGHT) -> Drawing:
     """The digraph of a view."""
     drawing = Drawing(view.graph.name, format="svg")
     drawing.view_drawn = view
-    dot.fill(drawing, view.graph)
+    dot.fill(drawing, view.graph, theme)
     return drawing

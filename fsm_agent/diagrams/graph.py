@@ -28,7 +28,8 @@ class Node:
 
     id: str
     """Letters, digits and underscores."""
-    kind: Literal["start", "state", "halted"]
+    kind: Literal["start", "state", "halted", "folded"]
+    """``folded``: several steps of a run in one box."""
     column: int
     """Its place in the reading order, left to right."""
     lines: tuple[Line, ...] = ()
@@ -36,6 +37,8 @@ class Node:
     """Of a halt."""
     current: bool = False
     """A run that did not end is here."""
+    row: int = 0
+    """Of a run unrolled: its row, from top to bottom."""
 
 
 @attrs.frozen
@@ -61,7 +64,7 @@ class Edge:
 class Graph:
     """A drawing."""
 
-    name: Literal["machine", "path", "heat", "diff"]
+    name: Literal["machine", "path", "unrolled", "heat", "diff"]
     title: str
     """One line that can stand alone."""
     description: str

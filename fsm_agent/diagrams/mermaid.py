@@ -29,6 +29,7 @@ def mermaid(graph: Graph) -> str:
         f"  classDef answer fill:{palette.ANSWER_FILL},stroke:{palette.ANSWER},color:{palette.INK}",
         f"  classDef stop fill:{palette.STOP_FILL},stroke:{palette.STOP},color:{palette.INK}",
         "  classDef current stroke-width:3px",
+        *(["  classDef folded stroke-dasharray:4"] if any(node.kind == "folded" for node in graph.nodes) else []),
         *(["  classDef notes fill:none,stroke:none,text-align:left"] if graph.notes else []),
     ]
     return "\n".join(lines) + "\n"
@@ -40,6 +41,8 @@ def _node(node: Node) -> str:
             return f'{node.id}((" ")):::start'
         case "state":
             return f'{node.id}("{_label(node.lines)}")' + (":::current" if node.current else "")
+        case "folded":
+            return f'{node.id}["{_label(node.lines)}"]:::folded'
         case "halted":
             return f'{node.id}[["{_label(node.lines)}"]]:::{"answer" if node.reason == "final_answer" else "stop"}'
 

@@ -1,9 +1,11 @@
-"""The colours of the drawings: dark on light, told apart in grey print and by the colour blind, and never the only sign of anything.
+"""The colours of the drawings: told apart in grey print and by the colour blind, and never the only sign of anything.
 
-Text keeps a contrast of at least 4.5 to 1 against what it stands on; a test computes it from this module.
+Text keeps a contrast of at least 4.5 to 1 against what it stands on, in each theme; a test computes it from this module.
 """
 
 from __future__ import annotations
+
+import attrs
 
 GROUND = "#ffffff"
 """Behind everything."""
@@ -25,15 +27,70 @@ FIRST = "#6b2d8f"
 SECOND = "#00666a"
 """Of two that are compared: what the first has more of, and what the second has."""
 
-TEXT_ON = (
-    *((text, ground) for text in (INK, QUIET) for ground in (GROUND, STATE, STOP_FILL, ANSWER_FILL)),
-    *((STOP, ground) for ground in (GROUND, STOP_FILL)),
-    *((ANSWER, ground) for ground in (GROUND, ANSWER_FILL)),
-    *((text, GROUND) for text in (FIRST, SECOND)),
+
+@attrs.frozen
+class Theme:
+    """The colours of a drawing. The fields are the constants of this module, which are those of the light theme."""
+
+    ground: str = GROUND
+    ink: str = INK
+    quiet: str = QUIET
+    state: str = STATE
+    stop: str = STOP
+    stop_fill: str = STOP_FILL
+    answer: str = ANSWER
+    answer_fill: str = ANSWER_FILL
+    first: str = FIRST
+    second: str = SECOND
+
+    @property
+    def text_on(self) -> tuple[tuple[str, str], ...]:
+        """Every pair of a text's colour and the colour that it stands on."""
+        return (
+            *((text, ground) for text in (self.ink, self.quiet) for ground in (self.ground, self.state, self.stop_fill, self.answer_fill)),
+            *((self.stop, ground) for ground in (self.ground, self.stop_fill)),
+            *((self.answer, ground) for ground in (self.ground, self.answer_fill)),
+            *((text, self.ground) for text in (self.first, self.second)),
+        )
+
+    def of_halt(self, reason: str | None) -> tuple[str, str]:
+        """The colour and the fill of a halt with this reason."""
+        return (self.answer, self.answer_fill) if reason == "final_answer" else (self.stop, self.stop_fill)
+
+
+LIGHT = Theme()
+DARK = Theme(
+    ground="#14181d",
+    ink="#e6eaef",
+    quiet="#a9b4c0",
+    state="#263241",
+    stop="#f2ab6d",
+    stop_fill="#3a2a14",
+    answer="#7cc4f0",
+    answer_fill="#12303f",
+    first="#cda8ec",
+    second="#5fcaca",
 )
-"""Every pair of a text's colour and the colour that it stands on."""
+PRINT = Theme(
+    ground="#ffffff",
+    ink="#000000",
+    quiet="#404040",
+    state="#ffffff",
+    stop="#000000",
+    stop_fill="#e6e6e6",
+    answer="#000000",
+    answer_fill="#ffffff",
+    first="#000000",
+    second="#404040",
+)
+"""Black on white: a halt without an answer is grey, whatever the printer makes of colours."""
+
+THEMES = {"light": LIGHT, "dark": DARK, "print": PRINT}
+
+TEXT_ON = LIGHT.text_on
+"""Of the light theme."""
 
 
 def of_halt(reason: str | None) -> tuple[str, str]:
-    """The colour and the fill of a halt with this reason."""
-    return (ANSWER, ANSWER_FILL) if reason == "final_answer" else (STOP, STOP_FILL)
+    """As ``LIGHT.of_halt``."""
+    return LIGHT.of_halt(reason)

@@ -40,17 +40,18 @@ def path_view(run: Run | Trace, title: str = "", lang: Language | None = None) -
         title = title or run.header.title
         run = run.replay()
     lang = lang or run.protocol.lang
-    heading = _title(run, one_line(title, 60), lang)
-    ending = _ending(run, lang, WIDTH)
+    heading = title_of(run, one_line(title, 60), lang)
+    ending = why_halted(run, lang)
     readings = Readings(run.wiring.guards, lang)
-    nodes = (Node(START, "start", 0), *_states(run, lang), *_halt(run, ending))
+    nodes = (Node(START, "start", 0), *_states(run, lang), *halt_node(run, ending))
     edges = (Edge(START, START, INITIAL, "taken", times=1), *_edges(run, readings, lang))
-    told = [line.text for line in _ending(run, lang, TEXT_WIDTH)]
+    told = [line.text for line in why_halted(run, lang, TEXT_WIDTH)]
     text = timeline(run, heading, told, lang)
     return View(Graph("path", heading, _description(heading, edges, told, run, lang), nodes, edges), text)
 
 
-def _title(run: Run, title: str, lang: Language) -> str:
+def title_of(run: Run, title: str, lang: Language) -> str:
+    """What a run came to, in one line, under its name."""
     calls = lang.count("{n} model call", "{n} model calls", run.step)
     if run.reason is None:
         ending = lang.say("not ended, in {state} at step {step}, {calls}", state=run.state, step=run.step, calls=calls)
@@ -67,13 +68,14 @@ def _states(run: Run, lang: Language) -> Iterator[Node]:
             yield Node(state, "state", column, (Line(state, "name"), *mark), current=current)
 
 
-def _halt(run: Run, ending: Sequence[Line]) -> Iterator[Node]:
+def halt_node(run: Run, ending: Sequence[Line]) -> Iterator[Node]:
+    """Where the run ended, if it did."""
     if run.reason is not None:
         name = Line(f"Halted({one_line(run.reason, WIDTH)})", "name")
         yield Node(halted_id([], run.reason), "halted", len(STATES), (name, *ending), run.reason)
 
 
-def _ending(run: Run, lang: Language, width: int) -> list[Line]:
+def why_halted(run: Run, lang: Language, width: int = WIDTH) -> list[Line]:
     """Why the run halted: the message, the evidence, and the guards that tripped as well."""
     if run.reason is None:
         return []
@@ -121,7 +123,7 @@ def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
         if takes:
             dest = halted_id([], row.reason or "") if row.dest == HALTED else row.dest
             what = readings.of_guard(takes[-1], row.reason) or words(row.label, lang)
-            judged = [Line(text, "reading") for text in _joined(readings.let_pass(row, run.wiring.rows, takes))]
+            judged = [Line(text, "reading") for text in joined(readings.let_pass(row, run.wiring.rows, takes))]
             steps = [Line(text, "steps") for text in _numbers([each.step for each in takes], lang)]
             yield Edge(row.id, row.source, dest, "halting" if row.dest == HALTED else "taken", (*steps, Line(what), *judged), len(takes))
         elif row.dest not in {HALTED, row.source}:
@@ -137,7 +139,7 @@ def _numbers(steps: Sequence[int], lang: Language) -> list[str]:
     return [line + "," for line in lines[:-1]] + lines[-1:]
 
 
-def _joined(readings: Sequence[str]) -> list[str]:
+def joined(readings: Sequence[str]) -> list[str]:
     """Readings side by side, as many a line as fit."""
     lines: list[str] = []
     for reading in readings:

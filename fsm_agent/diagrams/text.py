@@ -41,6 +41,11 @@ def columns(text: str) -> int:
     return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
+def wide_characters(text: str) -> int:
+    """How many of the characters are wide, as Chinese ones are."""
+    return sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+
+
 def _is_shown(char: str) -> bool:
     code = ord(char)
     if code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF:  # no characters, and not allowed in XML

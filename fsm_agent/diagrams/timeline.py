@@ -39,7 +39,7 @@ MAX_KINDS = 8
 
 
 @attrs.frozen
-class _Entry:
+class Entry:
     """An edge taken, with its row and what it was taken on."""
 
     taken: Taken
@@ -50,7 +50,7 @@ class _Entry:
 def timeline(run: Run, title: str, ending: Sequence[str], lang: Language) -> str:
     """The run's edges in order, under a title; ``ending`` are the lines that say why it halted."""
     readings = Readings(run.wiring.guards, lang)
-    steps = [(step, list(entries)) for step, entries in groupby(_entries(run), key=lambda entry: entry.taken.step)]
+    steps = [(step, list(entries)) for step, entries in groupby(entries_of(run), key=lambda entry: entry.taken.step)]
     middle = range(ENDS, len(steps) - ENDS) if len(steps) > MAX_STEPS else range(0)
     lines = [title, ""]
     for i, (step, entries) in enumerate(steps):
@@ -64,7 +64,7 @@ def timeline(run: Run, title: str, ending: Sequence[str], lang: Language) -> str
     return "\n".join([*lines, *([""] if ending else []), *ending]) + "\n"
 
 
-def _counted(steps: Sequence[tuple[int, list[_Entry]]], lang: Language) -> Iterator[str]:
+def _counted(steps: Sequence[tuple[int, list[Entry]]], lang: Language) -> Iterator[str]:
     """Steps in few lines: how often each sequence of edges was taken."""
     kinds = Counter(", ".join(words(entry.row.label, lang) for entry in entries) for _, entries in steps)
     yield lang.say("… steps {first} to {last}:", first=steps[0][0], last=steps[-1][0])
@@ -74,7 +74,7 @@ def _counted(steps: Sequence[tuple[int, list[_Entry]]], lang: Language) -> Itera
         yield "  " + lang.say("… and {n} more …", n=sum(kinds.values()) - sum(times for _, times in kinds.most_common(MAX_KINDS)))
 
 
-def _line(entry: _Entry, run: Run, readings: Readings) -> str:
+def _line(entry: Entry, run: Run, readings: Readings) -> str:
     row, taken = entry.row, entry.taken
     dest = f"Halted({one_line(row.reason or '', 40)})" if row.dest == HALTED else row.dest
     what = readings.of_guard(taken, row.reason) or words(row.label, readings.lang)
@@ -83,7 +83,8 @@ def _line(entry: _Entry, run: Run, readings: Readings) -> str:
     return f"{row.source:<9} -> {dest:<9}  {what}{detail}" + (f"  [{BETWEEN.join(judged)}]" if judged else "")
 
 
-def _entries(run: Run) -> Iterator[_Entry]:
+def entries_of(run: Run) -> Iterator[Entry]:
+    """The edges that the run took, in order."""
     rows = {row.id: row for row in run.wiring.rows}
     decisions = iter(run.decisions)
     event: Event | None = None
@@ -99,7 +100,7 @@ def _entries(run: Run) -> Iterator[_Entry]:
                 detail = ""
             case _:
                 detail = _of_event(event) if event is not None else ""
-        yield _Entry(entry, row, one_line(detail, DETAIL_WIDTH))
+        yield Entry(entry, row, one_line(detail, DETAIL_WIDTH))
 
 
 def _of_event(event: Event) -> str:
