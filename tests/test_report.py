@@ -20,10 +20,12 @@ from fsm_agent.cli import cli
 from fsm_agent.diagrams import machine_view, palette, path_view, render
 from fsm_agent.events import ModelReplied, Observation, Reply, ToolRequest, ToolsReturned
 from fsm_agent.language import ENGLISH
+from fsm_agent.player import player_fragment, player_script
 from fsm_agent.report import Collected, Told, collect, page
 from fsm_agent.report.collect import MOST_KEPT
 from fsm_agent.report.markup import element, text
 from fsm_agent.report.pictures import DARK, picture
+from fsm_agent.report.players import MOST_EDGES, player, shortened
 from fsm_agent.report.runs import MOST_LISTED
 from fsm_agent.text import printable
 from fsm_agent.traces.recordings import Damaged, Recording
@@ -158,7 +160,7 @@ def test_the_summary_tells_the_good_and_the_bad_together(whole: str) -> None:
 def test_every_table_and_picture_says_how_to_read_it(whole: str) -> None:
     for title in Parsed(whole).text_of("h3").splitlines():
         assert re.search(rf'<h3[^>]*>{re.escape(text(title))}</h3><p class="hint">[^<]+</p>', whole), title
-    pictures = Parsed(whole).of("svg")
+    pictures = [each for each in Parsed(whole).of("svg") if each.get("class") == "picture"]
     assert len(pictures) == 3 + 5  # the heat map, the chart, the comparison, and five runs
     assert all(each["role"] == "img" and each["aria-labelledby"] and each["aria-describedby"] for each in pictures)
 
@@ -175,7 +177,8 @@ def test_tables_have_scopes_and_can_be_scrolled_by_keyboard(whole: str) -> None:
 
     assert {attributes.get("scope") for attributes in parsed.of("th")} == {"col", "row"}
     scrolled = [attributes for attributes in parsed.of("div") if attributes.get("class") == "scroll"]
-    assert len(scrolled) >= len(parsed.of("table")) + len(parsed.of("svg"))
+    tables = len(parsed.of("table")) - whole.count("<table><tr>")  # those of a player's keys fit every screen
+    assert len(scrolled) >= tables + whole.count('class="picture"')
     assert all(each["tabindex"] == "0" and each["role"] == "region" for each in scrolled)
     assert all(each.get("aria-labelledby") or each.get("aria-label") for each in scrolled)
 
@@ -266,7 +269,41 @@ def test_a_huge_observation_and_endless_names_do_not_make_a_huge_page() -> None:
         return Recording(ident * 10_000, "s" * 10_000, "q" * 1_000_000, (call, failed) * 4, outcome="success", ending="answer")
 
     runs: list[Recording | Damaged] = [huge("1"), huge("2")]
-    assert len(made(runs, sweeps=())) < 200_000
+    assert len(made(runs, sweeps=())) < 250_000
+
+
+def test_what_was_said_in_a_run_is_cut_until_it_is_little_enough() -> None:
+    assert shortened(["x" * 3_000, "short"]) == ["x" * 2_000 + "…", "short"]
+    assert {len(each) for each in shortened(["x" * 3_000] * 30)} == {1_001}
+    assert {len(each) for each in shortened(["x" * 3_000] * 10_000)} == {81}
+
+
+def test_a_run_of_very_many_edges_is_shown_by_its_path_alone() -> None:
+    run = replay(recorded("long", "a b " * (MOST_EDGES // 8 + 1)), ())
+    assert player(run, "long", "play-1", ENGLISH).markup == (
+        '<p class="hint">It is too long to be stepped through here; `fsm-agent draw` makes a page of it alone.</p>'
+    )
+
+
+# --- players -----------------------------------------------------------------------------------------------------
+
+
+def test_every_run_worth_a_look_has_a_player_that_waits_until_a_run_is_opened(whole: str) -> None:
+    players = re.findall(
+        r'<details id="run-(\d+)" class="run"><summary>.*?</summary><template class="player"><section class="fsm-player" id="play-(\d+)"',
+        whole,
+    )
+    assert sorted(players) == [(number, number) for number in "12347"]
+    assert whole.count('class="fsm-player"') == len(players)
+    outside = re.sub("<template.*?</template>", "", whole, flags=re.DOTALL)
+    assert "fsm-player" not in outside.partition("</style>")[2]
+
+
+def test_a_player_in_the_page_goes_through_the_run_as_one_alone_does(whole: str) -> None:
+    kept = next(each for found in collect(RUNS, audited(RUNS).base.plan).kept.values() for each in found)
+    [section] = re.findall(rf'<section class="fsm-player" id="play-{kept.row.number}".*?</section>\n</template>', whole, re.DOTALL)
+    alone = player_fragment(kept.run, kept.row.task, f"play-{kept.row.number}", ENGLISH, level=4)
+    assert section == re.sub("<noscript>.*</noscript>", "", alone, flags=re.DOTALL) + "</template>"
 
 
 # --- safety ------------------------------------------------------------------------------------------------------
@@ -290,7 +327,8 @@ def test_hostile_text_is_text_wherever_it_stands(evil: str, whole: str) -> None:
 
     assert parsed.wrong == []
     assert {tag for tag, _ in parsed.elements} <= {tag for tag, _ in plain.elements} | {"li"}
-    assert len(parsed.of("script")) == len(parsed.of("style")) == 1
+    scripts = [attributes.get("type") for attributes in parsed.of("script")]
+    assert (len(parsed.of("style")), scripts.count(None), set(scripts)) == (1, 2, {None, "application/json"})
     names = {name for _, attributes in parsed.elements for name in attributes}
     assert names <= {name for _, attributes in plain.elements for name in attributes}
     assert not [name for name in names if name.startswith("on")]
@@ -307,9 +345,8 @@ def test_nothing_is_loaded_from_anywhere(whole: str) -> None:
             value = attributes.get(name) or ""
             assert not re.search(r"//|:", value), (tag, name, value)
             assert value.startswith("#") or name not in {"href", "xlink:href"} or not value
-    assert {"link", "img", "iframe", "object", "embed", "image", "foreignobject", "base", "form"}.isdisjoint(
-        {tag for tag, _ in parsed.elements}
-    )
+    assert {"link", "img", "iframe", "object", "embed", "image", "foreignobject", "base"}.isdisjoint({tag for tag, _ in parsed.elements})
+    assert all(form == {"method": "dialog"} for form in parsed.of("form"))
     assert not re.search(r"https?://|url\((?!#)|@import|@font-face", whole)
 
 
@@ -317,11 +354,14 @@ def test_the_policy_lets_in_only_the_page_s_own_style_and_script(whole: str) -> 
     parsed = Parsed(whole)
     (policy,) = [attributes["content"] for attributes in parsed.of("meta") if attributes.get("http-equiv") == "Content-Security-Policy"]
 
-    def digest(tag: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(parsed.text_of(tag).encode()).digest()).decode()}'"
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
+    scripts = [digest(each) for each in re.findall(r"<script>(.*?)</script>", whole, re.DOTALL)]
+    assert digest(player_script()) == scripts[0]
     assert policy == (
-        f"default-src 'none'; style-src {digest('style')}; script-src {digest('script')}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {scripts[1]} {scripts[0]}; style-src {digest(parsed.text_of('style'))}; "
+        "base-uri 'none'; form-action 'none'"
     )
     assert whole.index("Content-Security-Policy") < whole.index("<style")
 
@@ -467,4 +507,4 @@ def test_the_published_runs_make_a_page_that_agrees_with_the_audit() -> None:
     }
     html = page(audit, found, Told("t", "source", "c"), ENGLISH).decode()
     assert Parsed(html).wrong == []
-    assert len(html) < 1_000_000
+    assert len(html) < 1_500_000

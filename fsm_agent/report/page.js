@@ -1,5 +1,5 @@
 "use strict";
-// Searching and sorting the list of runs. The page is whole without it.
+// Searching and sorting the list of runs, and opening those that are linked to. The page is whole without it.
 (() => {
   const table = document.getElementById("runs");
   if (table) {
@@ -45,10 +45,25 @@
     document.getElementById("finder").hidden = false;
     tell(rows.length);
   }
+  // Players wait in templates, and their script in one too: they cost nothing until a run is opened for the first time.
+  const start = () => {
+    for (const each of document.querySelectorAll("template.player")) {
+      each.replaceWith(each.content);
+    }
+    document.getElementById("play")?.replaceWith(document.getElementById("play").content);
+  };
+  document.addEventListener("toggle", (event) => event.target.matches(".run[open]") && start(), true);
+  // What the address names is opened: a run, or the run of a player that is to be at an edge, as in #play-3=12.
   const open = () => {
-    const target = document.getElementById(location.hash.slice(1));
-    if (target instanceof HTMLDetailsElement) {
-      target.open = true;
+    const name = location.hash.slice(1).split("=")[0];
+    if (/^play-\d+$/.test(name)) {
+      start();
+    }
+    const target = document.getElementById(name);
+    const run = target?.closest("details");
+    if (run) {
+      run.open = true;
+      target.scrollIntoView();
     }
   };
   window.addEventListener("hashchange", open);

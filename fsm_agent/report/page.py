@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -17,6 +15,7 @@ from fsm_agent.diagrams.diff import diff_view
 from fsm_agent.diagrams.heat import heat_view
 from fsm_agent.diagrams.text import one_line
 from fsm_agent.language import Language
+from fsm_agent.player import content_policy, player_script, player_style
 from fsm_agent.report.collect import Collected
 from fsm_agent.report.markup import Html, element, joined
 from fsm_agent.report.pictures import dark_rules, picture
@@ -65,8 +64,9 @@ def page(audit: Audit, collected: Collected, told: Told, lang: Language) -> byte
 
 
 def _document(title: str, body: Html, lang: Language) -> Html:
-    style, script = Html(_resource("page.css") + dark_rules()), Html(_resource("page.js"))
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
+    style, script, play = f"{_resource('page.css')}{dark_rules()}\n{player_style()}", _resource("page.js"), player_script()
+    policy = content_policy([style], [script, play])
+    scripts = (element("template", element("script", Html(play)), id="play"), element("script", Html(script)))
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -75,9 +75,9 @@ def _document(title: str, body: Html, lang: Language) -> Html:
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", title),
-        element("style", style),
+        element("style", Html(style)),
     )
-    document = element("html", head, element("body", body, element("script", script)), lang=lang.code)
+    document = element("html", head, element("body", body, *scripts), lang=lang.code)
     return joined([Html("<!DOCTYPE html>\n"), document, "\n"])
 
 
@@ -163,8 +163,3 @@ def _damaged(audit: Audit, lang: Language) -> Iterator[Html]:
 
 def _resource(name: str) -> str:
     return (files("fsm_agent.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-def _digest(content: Html) -> str:
-    """What the policy lets run or show: exactly this content."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.markup.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The runs in the page: those worth a look with their path, and the list of all."""
+"""The runs in the page: those worth a look with a player and their path, and the list of all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fsm_agent.language import Language
 from fsm_agent.report.collect import Collected, Kept, Kind, Row
 from fsm_agent.report.markup import Child, Html, element, joined
 from fsm_agent.report.pictures import picture
+from fsm_agent.report.players import player
 from fsm_agent.report.tables import scrolled
 
 MOST_LISTED = 3000
@@ -62,7 +63,9 @@ def _kept(kept: Kept, lang: Language) -> Html:
     ends = lang.say("{halt} at step {step} of {steps}", halt=halted(row.reason), step=row.step, steps=row.steps)
     remark = f" ({remark})" if (remark := _remark(row, lang)) else ""
     said = joined([name, " ", ends, ", ", _outcome(row, lang), remark])
-    return element("details", element("summary", said), figure(view, f"run-{row.number}-path", lang), id=f"run-{row.number}", class_="run")
+    stepped = player(kept.run, row.task or row.id, f"play-{row.number}", lang)
+    drawn = figure(view, f"run-{row.number}-path", lang)
+    return element("details", element("summary", said), stepped, drawn, id=f"run-{row.number}", class_="run")
 
 
 def listed(collected: Collected, lang: Language) -> Html:
