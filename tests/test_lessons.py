@@ -426,7 +426,7 @@ def test_a_page_holds_the_whole_lesson(each: Lesson, site: Path) -> None:
     assert text.count("<figure>") == text.count('<div class="picture"') == len(each.pictures)
     runs = [picture for picture in each.pictures if picture.source != "machine"]
     assert re.findall(r'<section class="fsm-player" id="([^"]*)"', text) == [f"scenario-{picture.source}" for picture in runs]
-    assert re.findall(r'<h3 class="fsm-title"[^>]*>([^<]*)</h3>', text) == [picture.caption for picture in runs]
+    assert re.findall(r'<h2 class="fsm-title"[^>]*>([^<]*)</h2>', text) == [picture.caption for picture in runs]
 
 
 def test_a_player_goes_through_the_run_of_the_picture(site: Path) -> None:

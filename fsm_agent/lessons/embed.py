@@ -23,7 +23,7 @@ def embed(run: Run, name: str, caption: str, lang: Language) -> str:
     ``name`` is the run's own on the page, as ids are. The page has the player's style and script, and allows them.
     """
     drawn = figure(path_view(run, "", lang), caption)
-    return f'<div class="run">{drawn}{player_fragment(run, caption, name, lang, level=3)}</div>'
+    return f'<div class="run">{drawn}{player_fragment(run, caption, name, lang, level=2)}</div>'
 
 
 def embed_machine(lang: Language) -> str:
