@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fsm_agent.machine import Run
 
 NAMES = sorted(set(ENDINGS.values()))
+THEMES = ("light", "dark", "print")
+THEMED = ("svg", "png", "pdf", "dot")
 TEXTUAL = {"dot", "mermaid", "text", "html"}
 VIEWS = ("path", "unrolled", "machine", "heat", "diff")
 
@@ -42,6 +44,8 @@ VIEWS = ("path", "unrolled", "machine", "heat", "diff")
     help="The file to write; its ending names the format. [default: stdout]",
 )
 @click.option("--format", "form", type=click.Choice(NAMES), help="The format. [default: by the file's ending; text on stdout]")
+@click.option("--theme", type=click.Choice(THEMES), help="The colours of a picture (svg, png, pdf, dot). [default: light]")
+@click.option("--legend", is_flag=True, help="Say in the picture what its boxes and arrows mean.")
 @click.option("--recording-format", metavar="FORMAT", help="The format of a recording. [default: detected]")
 @click.option(
     "--error-pattern",
@@ -54,7 +58,10 @@ def draw(
     view: Literal["path", "unrolled", "machine", "heat", "diff"] | None,
     output: Path | None,
     form: str | None,
+    theme: str | None,
     lang: Language,
+    *,
+    legend: bool,
     **chosen: Any,
 ) -> None:
     """Draw the machine, the path of a run, the heat map of many runs, or what tells two runs or two groups of runs apart.
@@ -72,15 +79,18 @@ def draw(
     """  # noqa: D301  # click keeps the lines of a paragraph after a backspace
     from fsm_agent.cli.draw_runs import Chosen
     from fsm_agent.cli.sources import is_path
+    from fsm_agent.diagrams import with_legend
 
     with faults():
         form = format_of(output, form)
+        _check_looks(form, theme, legend=legend)
         asked = Chosen(sources or ("machine",), lang=lang, **chosen)
         keep_apart([source for source in (*sources, asked.against) if source and is_path(source)], {"--output": output})
         if form == "html":
             _put(_player(asked, view), output, form)
         else:
-            write(_picture(asked, view), output, form)
+            picture = _picture(asked, view)
+            write(with_legend(picture, lang) if legend else picture, output, form, theme or "light")
 
 
 def _picture(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat", "diff"] | None) -> View:
@@ -132,11 +142,19 @@ def draw_run(run: Run, title: str, output: Path, form: str | None) -> None:
         write(path_view(run, title), output, form)
 
 
-def write(picture: View, output: Path | None, form: str) -> None:
+def _check_looks(form: str, theme: str | None, *, legend: bool) -> None:
+    """Raises ``Fault`` where a format has no such looks."""
+    if theme is not None and form not in THEMED:
+        raise Fault(f"--theme is of {', '.join(THEMED)}; {form} has no colours to choose")
+    if legend and form not in {*THEMED, "mermaid"}:
+        raise Fault(f"--legend is of {', '.join(THEMED)}, mermaid; {form} has no boxes or arrows")
+
+
+def write(picture: View, output: Path | None, form: str, theme: str = "light") -> None:
     """Render a view to a file or to stdout."""
     from fsm_agent.diagrams import render
 
-    _put(render(picture, form), output, form)
+    _put(render(picture, form, theme), output, form)
 
 
 def _put(rendered: bytes, output: Path | None, form: str) -> None:

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fsm_agent.diagrams.graph import View
+from fsm_agent.diagrams.legend import with_legend
 from fsm_agent.diagrams.machine import machine_view
+from fsm_agent.diagrams.palette import theme_of
 from fsm_agent.diagrams.path import path_view
 from fsm_agent.diagrams.unrolled import unrolled_view
 from fsm_agent.guards import Guard
@@ -24,28 +26,35 @@ from fsm_agent.traces import Trace
 if TYPE_CHECKING:
     from fsm_agent.diagrams.drawing import Drawing
 
-__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view"]
+__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view", "with_legend"]
 
 FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
 """What ``render`` can make."""
 
 
-def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> Drawing:
-    """The machine with these guards, or the whole table, as a ``graphviz.Digraph``. Raises ``ValueError`` as ``rows_for`` does."""
+def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH, theme: str = "light") -> Drawing:
+    """The machine with these guards, or the whole table, as a ``graphviz.Digraph``; ``theme`` as in ``render``.
+
+    Raises ``ValueError`` as ``rows_for`` does.
+    """
     from fsm_agent.diagrams.drawing import drawing_of
 
-    return drawing_of(machine_view(guards, lang))
+    return drawing_of(machine_view(guards, lang), theme_of(theme))
 
 
-def draw_path(run: Run | Trace, title: str = "", lang: Language | None = None) -> Drawing:
-    """The path that a run took, as a ``graphviz.Digraph``; see ``path_view``."""
+def draw_path(run: Run | Trace, title: str = "", lang: Language | None = None, theme: str = "light") -> Drawing:
+    """The path that a run took, as a ``graphviz.Digraph``; see ``path_view`` and ``render``."""
     from fsm_agent.diagrams.drawing import drawing_of
 
-    return drawing_of(path_view(run, title, lang))
+    return drawing_of(path_view(run, title, lang), theme_of(theme))
 
 
-def render(view: View, form: str) -> bytes:
-    """The view in one of ``FORMATS``; text formats are UTF-8. Raises ``ValueError`` for another format."""
+def render(view: View, form: str, theme: str = "light") -> bytes:
+    """The view in one of ``FORMATS``; text formats are UTF-8.
+
+    ``theme`` is ``light``, ``dark`` or ``print``: of pictures and DOT text. Raises ``ValueError`` for another format or theme.
+    """
+    colours = theme_of(theme)
     if form == "text":
         return view.text.encode()
     if form == "mermaid":
@@ -56,5 +65,5 @@ def render(view: View, form: str) -> bytes:
         raise ValueError(f"the format {form!r} is not known; known are {', '.join(FORMATS)}")
     from fsm_agent.diagrams.drawing import drawing_of
 
-    drawing = drawing_of(view)
+    drawing = drawing_of(view, colours)
     return str(drawing.source).encode() if form == "dot" else drawing.picture(form)

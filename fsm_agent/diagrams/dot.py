@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from fsm_agent.diagrams.graph import Edge, Graph, Line, Node
+from fsm_agent.diagrams.graph import Edge, Graph, Key, Line, Node
 from fsm_agent.diagrams.palette import LIGHT, Theme
 from fsm_agent.diagrams.text import columns, wide_characters
 from fsm_agent.table import EXECUTING
@@ -32,6 +32,8 @@ FONT = "Helvetica,Arial,Liberation Sans,DejaVu Sans,Noto Sans CJK SC,PingFang SC
 THIN, NORMAL, HEAVY = "1", "1.4", "2.8"
 """Widths in points: of what was not taken, of what is no path, and of what was taken."""
 SPINE_WEIGHT = "100"
+KEYS_A_ROW = 4
+"""Of a legend."""
 BELOW = 6
 """Room between a label and the edge below it, in points."""
 
@@ -50,7 +52,7 @@ class _Painter:
 
     def fill(self, digraph: graphviz.Digraph) -> None:
         graph, theme = self.graph, self.theme
-        title = self.label(_heading(graph), theme.ink, room=BELOW)
+        title = self.label(_heading(graph), theme.ink, room=BELOW, legend=self.legend())
         digraph.attr("graph", rankdir="LR", bgcolor=theme.ground, pad="0.25", nodesep="0.18", ranksep="0.12", mclimit="20")
         digraph.attr("graph", fontname=FONT, fontsize="15", label=title, labelloc="t", labeljust="l")
         digraph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="14", penwidth=NORMAL, margin="0.16,0.08")
@@ -110,12 +112,44 @@ class _Painter:
             look["label"] = self.label(edge.lines, colour, room=BELOW + int(edge.width or 0) // 2)
         return ({"id": f"edge-{edge.id}"} if edge.id.isidentifier() else {}) | look
 
-    def label(self, lines: Iterable[Line], colour: str, *, room: int = 0) -> str:
+    def label(self, lines: Iterable[Line], colour: str, *, room: int = 0, legend: str = "") -> str:
         """Lines as an HTML-like label; with ``room`` (points, half of it above and all of it below) where it stands beside an edge."""
-        rows = [f"<TR>{self.cell(line, colour)}</TR>" for line in lines]
+        rows = [*(f"<TR>{self.cell(line, colour)}</TR>" for line in lines), legend]
         if room:
             rows = [_empty(room // 2), *rows, _empty(room)]
         return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{"".join(rows)}</TABLE>>'
+
+    def legend(self) -> str:
+        """Rows of the title's table, each with a few samples and what they mean."""
+        rows = [self.graph.keys[i : i + KEYS_A_ROW] for i in range(0, len(self.graph.keys), KEYS_A_ROW)]
+        cells = [
+            "".join(f"{self.sample(key)}{self.cell(Line(f'{key.text}    ', 'evidence'), self.theme.ink)}" for key in row) for row in rows
+        ]
+        inside = "".join(f"<TR>{row}</TR>" for row in cells)
+        table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2">{inside}</TABLE>'
+        return f'<TR><TD ALIGN="LEFT">{table}</TD></TR>' if inside else ""
+
+    def sample(self, key: Key) -> str:
+        """A small box or a piece of a line, as it is drawn; the cells are empty."""
+        theme = self.theme
+        match key.sample:
+            case "state":
+                return _box(theme.ink, theme.state)
+            case "folded":
+                return _box(theme.quiet, theme.ground, ' STYLE="DASHED"')
+            case "answer" | "stop":
+                colour, ground = theme.of_halt("final_answer" if key.sample == "answer" else None)
+                inner = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{_box(colour, ground)}</TR></TABLE>'
+                return f'<TD BORDER="1" CELLPADDING="1" COLOR="{colour}">{inner}</TD>'
+            case "row" | "taken" | "more" | "less" | "untaken":
+                colour, width, dashed = {
+                    "row": (theme.ink, 2, False),
+                    "taken": (theme.ink, 3, False),
+                    "more": (theme.first, 3, False),
+                    "less": (theme.second, 3, True),
+                    "untaken": (theme.quiet, 1, True),
+                }[key.sample]
+                return _line(colour, width, dashed=dashed)
 
     def cell(self, line: Line, colour: str) -> str:
         text = escape(line.text).replace("\\", "\\\\")  # Graphviz reads \N and the like here too, and two backslashes as one
@@ -133,9 +167,19 @@ class _Painter:
 
 
 def _heading(graph: Graph) -> list[Line]:
-    """The title; where there are notes, above them and to the left as they are."""
+    """The title; where there are notes or a legend, above them and to the left as they are."""
     notes = [Line(note, "evidence") for note in graph.notes]
-    return [Line(graph.title, "title" if notes else "name"), *notes]
+    return [Line(graph.title, "title" if notes or graph.keys else "name"), *notes]
+
+
+def _box(colour: str, ground: str, look: str = "") -> str:
+    return f'<TD BORDER="1" COLOR="{colour}" BGCOLOR="{ground}" WIDTH="22" HEIGHT="10" FIXEDSIZE="TRUE"{look}></TD>'
+
+
+def _line(colour: str, height: int, *, dashed: bool) -> str:
+    part = f'<TD WIDTH="{5 if dashed else 24}" HEIGHT="{height}" FIXEDSIZE="TRUE" BGCOLOR="{colour}"></TD>'
+    look = f'BORDER="0" CELLBORDER="0" CELLSPACING="{3 if dashed else 0}" CELLPADDING="0"'
+    return f"<TD><TABLE {look}><TR>{part * 3 if dashed else part}</TR></TABLE></TD>"
 
 
 def _room(line: Line, size: int) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fsm_agent.diagrams import View, machine_view, path_view, render
+from fsm_agent.diagrams import View, machine_view, path_view, render, with_legend
 from fsm_agent.drivers import run
 from fsm_agent.guards import classic
 from fsm_agent.scenarios import load_all
@@ -25,7 +25,7 @@ def views() -> dict[str, View]:
     for name, scenario in load_all().items():
         result = run(scenario.task, model=scenario.model, tools=scenario.named_tools.values(), guards=scenario.guards, lang="en")
         paths[name] = path_view(result.trace.replay(), f"Scenario {name}")
-    return {**paths, "machine": machine_view(), "machine-classic": machine_view(classic())}
+    return {**paths, "machine": with_legend(machine_view()), "machine-classic": machine_view(classic())}
 
 
 def write(folder: Path) -> list[Path]:

@@ -61,6 +61,18 @@ class Edge:
 
 
 @attrs.frozen
+class Key:
+    """An entry of a legend."""
+
+    sample: Literal["state", "folded", "answer", "stop", "row", "taken", "more", "less", "untaken"]
+    """What a sample is shown of."""
+    name: str
+    """The sample in words."""
+    text: str
+    """What it means."""
+
+
+@attrs.frozen
 class Graph:
     """A drawing."""
 
@@ -73,6 +85,8 @@ class Graph:
     edges: tuple[Edge, ...]
     notes: tuple[str, ...] = ()
     """How to read it: lines under the title."""
+    keys: tuple[Key, ...] = ()
+    """The legend."""
 
     def node(self, node_id: str) -> Node:
         """The node with this id."""

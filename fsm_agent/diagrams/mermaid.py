@@ -18,8 +18,9 @@ def mermaid(graph: Graph) -> str:
     """Mermaid text, with a title for people and, for screen readers, a title and a description."""
     lines = ["---", f"title: {_yaml(graph.title)}", "---", "flowchart LR"]
     lines += [f"  accTitle: {_code(graph.title)}", f"  accDescr: {_code(' / '.join(graph.description.split(chr(10))))}"]
-    if graph.notes:
-        lines.append(f'  notes["{"<br/>".join(map(_code, graph.notes))}"]:::notes')
+    notes = [*graph.notes, *(f"{key.name}: {key.text}" for key in graph.keys)]
+    if notes:
+        lines.append(f'  notes["{"<br/>".join(map(_code, notes))}"]:::notes')
     lines += [f"  {_node(node)}" for node in graph.nodes]
     lines += [f"  {_edge(edge)}" for edge in graph.edges]
     lines += [f"  linkStyle {i} {style}" for i, edge in enumerate(graph.edges) if (style := _link(edge, graph))]
@@ -30,7 +31,7 @@ def mermaid(graph: Graph) -> str:
         f"  classDef stop fill:{palette.STOP_FILL},stroke:{palette.STOP},color:{palette.INK}",
         "  classDef current stroke-width:3px",
         *(["  classDef folded stroke-dasharray:4"] if any(node.kind == "folded" for node in graph.nodes) else []),
-        *(["  classDef notes fill:none,stroke:none,text-align:left"] if graph.notes else []),
+        *(["  classDef notes fill:none,stroke:none,text-align:left"] if notes else []),
     ]
     return "\n".join(lines) + "\n"
 

@@ -87,6 +87,14 @@ PRINT = Theme(
 
 THEMES = {"light": LIGHT, "dark": DARK, "print": PRINT}
 
+
+def theme_of(name: str) -> Theme:
+    """The theme of this name. Raises ``ValueError``."""
+    if name not in THEMES:
+        raise ValueError(f"the theme {name!r} is not known; known are {', '.join(THEMES)}")
+    return THEMES[name]
+
+
 TEXT_ON = LIGHT.text_on
 """Of the light theme."""
 
