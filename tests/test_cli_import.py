@@ -384,3 +384,16 @@ def test_the_four_files() -> None:
         assert [run.id for run in ledger.recordings()] == [run.id for run in expected]
     again = json.loads(call(*FILES.values(), "--ledger", "runs.db", "--json").stdout)
     assert (again["new"], again["already_there"], again["updated"], again["changed"]) == (0, 2234, 0, 0)
+
+
+@pytest.mark.parametrize("text", [b'[{"role": "user", "content": "x"', b"", b"\x00\x01", b"\xff\xfe{", b"plain words"])
+def test_bad_input_leaves_a_good_ledger_as_it_was_to_the_byte(text: bytes, tmp_path: Path) -> None:
+    good, bad, book = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "l.db"
+    good.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]', encoding="utf-8")
+    assert CliRunner().invoke(cli, ["import", str(good), "--ledger", str(book)]).exit_code == 0
+    before = book.read_bytes()
+    bad.write_bytes(text)
+    result = CliRunner().invoke(cli, ["import", str(bad), "--ledger", str(book)])
+    assert result.exit_code == 2
+    assert book.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json", "good.json", "l.db"]

@@ -100,7 +100,7 @@ def import_(
 def import_files(
     files: Sequence[Path], book: Path, form: str | None = None, error_pattern: str | None = None
 ) -> tuple[list[FileReport], int | None]:
-    """A report for each file, and how many runs the ledger holds now. A ledger is not made before there is a run for it.
+    """A report for each file, and how many runs the ledger holds now. A ledger is neither made nor touched before there is a run for it.
 
     Raises ``LedgerError``; what was imported until then is in the ledger.
     """
@@ -109,9 +109,11 @@ def import_files(
 
     reports: list[FileReport] = []
     ledger: Ledger | None = None
+    held: int | None = None
+    if book.is_dir() or (book.exists() and book.stat().st_size):
+        with Ledger.open(book) as there:  # what is no ledger is refused before anything is read
+            held = len(there)
     with ExitStack() as opened:
-        if book.exists():
-            ledger = opened.enter_context(Ledger.create_or_open(book))
         for file in files:
             report = FileReport(well_formed(str(file)), Tally(), form or "")
             reports.append(report)
@@ -129,7 +131,7 @@ def import_files(
                 importer.flush(report.tally)
             if report.error is None and not report.counts["runs"]:
                 report.error = f"{file}: no run in it can be read" if report.tally.damaged else f"{file} holds no runs"
-        return reports, None if ledger is None else len(ledger)
+        return reports, held if ledger is None else len(ledger)
 
 
 def _found(file: Path, report: FileReport, form: str | None, error_pattern: str | None) -> Iterator[Recording | Damaged]:
