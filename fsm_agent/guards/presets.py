@@ -10,7 +10,7 @@ Limits are named by their fields (``max_errors``). A field that several guards h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -32,6 +32,7 @@ def production(
     max_period: int = 6,
     max_cycles: int = 2,
     min_steps: int = 4,
+    compare: Literal["call", "call+observation"] = "call+observation",
     max_same_errors: int = 3,
     max_errors: int = 8,
     max_malformed: int = 10,
@@ -50,7 +51,7 @@ def production(
         TruncatedReply(max_truncated),
         EmptyReply(max_empty),
         ErrorStreak(max_same_errors),
-        NoProgress(max_period, max_cycles, min_steps),
+        NoProgress(max_period, max_cycles, min_steps, compare),
         MalformedStreak(max_malformed, _below(warn_at, max_malformed)),
         ConsecutiveErrors(max_errors, count_malformed=False, warn_at=_below(warn_at, max_errors)),
         MaxSteps(max_steps),

@@ -158,7 +158,8 @@ const players = [...document.querySelectorAll(".fsm-player")].map((root) => new 
 // Where there are several, keys are for the one that has the focus.
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
-  const player = players.length === 1 ? players[0] : players.find((each) => each.root.contains(event.target));
+  const whole = players.find((each) => each.root.querySelector("h1.fsm-title")); // the page is this player
+  const player = whole ?? players.find((each) => each.root.contains(event.target));
   if (player && player.press(event)) event.preventDefault();
 });
 
