@@ -155,7 +155,7 @@ class Player {
 
 const players = [...document.querySelectorAll(".fsm-player")].map((root) => new Player(root));
 
-// Where there are several, keys are for the one that has the focus.
+// On a page of others, keys are for the player that has the focus.
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
   const whole = players.find((each) => each.root.querySelector("h1.fsm-title")); // the page is this player
