@@ -50,9 +50,13 @@ def test_the_console_sessions_are_what_the_commands_print() -> None:
         assert result.output == output
 
 
-def test_the_python_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(blocks("python")[0], {"__name__": "readme"})
-    assert capsys.readouterr().out == blocks("text")[0]
+@pytest.mark.parametrize("number", range(len(blocks("python"))))
+def test_a_python_example_prints_what_stands_below_it(
+    number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    exec(blocks("python")[number], {"__name__": "readme"})
+    assert capsys.readouterr().out == blocks("text")[number]
 
 
 def test_the_scenario_example_ends_as_it_says(tmp_path: Path) -> None:

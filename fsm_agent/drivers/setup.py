@@ -35,7 +35,7 @@ class Result:
     model_calls: int
     steps: int
     """Steps begun: a step is one model call and all that follows it."""
-    trace: Trace
+    trace: Trace = attrs.field(repr=False)
     """Everything that happened, and every edge taken with its readings."""
 
 
