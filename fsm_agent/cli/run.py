@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, HALTED, colour, faults, json_option, keep_apart, lang_option, print_json
+from fsm_agent.cli.common import DIFFERS, DONE, HALTED, Fault, colour, faults, json_option, keep_apart, lang_option, print_json
 from fsm_agent.formats import ENDINGS
 from fsm_agent.language import Language
 
@@ -47,6 +47,8 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
         machine = new_run(played, lang)
         if picture is not None:
             format_of(picture, None)
+            if not picture.parent.is_dir():
+                raise Fault(f"{picture}: there is no folder {picture.parent}")
     keep_apart([scenario] if is_path(scenario) else [], {"--trace": trace, "--draw": picture})
     transcript = Transcript(lang)
     record = Trace(header_of(machine, title_of(played)), machine.log)
