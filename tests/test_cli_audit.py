@@ -186,16 +186,77 @@ def test_every_table_is_written_as_csv_and_no_cell_is_a_formula(tmp_path: Path, 
 
 def test_fail_if_makes_the_exit_code_1_and_names_the_figure_and_its_value(runs: Path) -> None:
     result = audit(
-        runs, "--fail-if", "false_kills > 0.5%", "--fail-if", "damaged > 0", "--fail-if", "no_guard_helped > 0%", "--fail-if", "runs >= 4"
+        runs, "--fail-if", "false_kills > 0.5%", "--fail-if", "damaged > 0", "--fail-if", "no_guard_helped > 0", "--fail-if", "runs >= 4"
     )
 
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "--fail-if false_kills > 0.5% holds: false_kills is 1 of 2 (50.0%)",
-        "--fail-if no_guard_helped > 0%: no_guard_helped is not known (of none), so it does not hold",
         "--fail-if runs >= 4 holds: runs is 4",
     ]
     assert audit(runs, "--fail-if", "false_kills > 50%").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines", "code"),
+    [
+        (
+            ("--fail-if", "no_guard_helped > 0%", "--fail-if", "runs >= 4"),
+            [
+                "--fail-if no_guard_helped > 0% cannot be judged: no_guard_helped is not known (of none)",
+                "--fail-if runs >= 4 holds: runs is 4",
+            ],
+            2,
+        ),
+        (
+            ("--where", "model=stron", "--fail-if", "false_kills > 0", "--fail-if", "damaged > 0"),
+            [
+                "--fail-if false_kills > 0 cannot be judged: no run is chosen",
+                "--fail-if damaged > 0 cannot be judged: no run is chosen",
+            ],
+            2,
+        ),
+        (
+            ("--fail-if", "median_kill_step[group=*, guard=denied] > 1"),
+            [
+                "--fail-if median_kill_step[group=*, guard=denied] > 1 cannot be judged: median_kill_step in strong is not known",
+                "--fail-if median_kill_step[group=*, guard=denied] > 1 cannot be judged: median_kill_step in weak is not known",
+            ],
+            2,
+        ),
+        (
+            ("--fail-if", "failures_stopped[group=*] < 1%"),
+            ["--fail-if failures_stopped[group=*] < 1%: failures_stopped in strong is not known (of none), so it does not hold there"],
+            0,
+        ),
+    ],
+)
+def test_a_gate_is_not_passed_by_what_cannot_be_judged(runs: Path, arguments: tuple[str, ...], lines: list[str], code: int) -> None:
+    result = audit(runs, "--by", "model", *arguments)
+    assert (result.exit_code, result.stderr.splitlines()) == (code, lines)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--fail-if", "damaged > 0")])
+def test_a_file_in_which_no_run_can_be_read_is_bad_input(tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("{broken\n", encoding="utf-8")
+    result = audit(path, "--format", "openai", *options)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"damaged: {path}, line 1: this is not JSON")
+    assert result.stderr.splitlines()[1:] == [f"Error: {path}: no run in it can be read"]
+
+
+def test_a_file_in_which_no_run_can_be_read_does_not_keep_others_from_being_audited(runs: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{broken\n", encoding="utf-8")
+    result = audit(broken, runs, "--format", "openai", "--json", "--where", "model=weak", "--fail-if", "runs > 1")
+
+    assert (result.exit_code, json.loads(result.stdout)["runs"]) == (2, 2)
+    assert result.stderr.splitlines()[1:] == [
+        f"Error: {broken}: no run in it can be read",
+        "--fail-if runs > 1 holds: runs is 2",
+    ]
 
 
 def test_damaged_runs_are_named_and_counted(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Audit:
     sweeps: tuple[SweptLimit, ...]
     damaged: tuple[Damaged, ...]
     """Runs that could not be read."""
+    unreadable: tuple[str, ...] = ()
+    """Files in which something is damaged and no run can be read."""
 
     @property
     def group_names(self) -> tuple[str, ...]:

@@ -155,7 +155,9 @@ def _judged(condition: Condition, value: Share | float | None, where: str) -> Ve
     exact: Fraction | None
     if isinstance(value, Share):
         share = value.share
-        text = "not known (of none)" if share is None else f"{value.count:,} of {value.of:,} ({percent(share)})"
+        text = "not known (of none)" if condition.in_percent else f"{value.count:,} of none"
+        if share is not None:
+            text = f"{value.count:,} of {value.of:,} ({percent(share)})"
         exact = Fraction(value.count) if not condition.in_percent else Fraction(100 * value.count, value.of) if value.of else None
     else:
         text = "not known" if value is None else shown(value)

@@ -32,23 +32,34 @@ def is_ledger(path: Path) -> bool:
 
 
 def runs_of(
-    paths: Sequence[Path], where: Where = EVERYTHING, *, form: str | None = None, error_pattern: str | None = None, by_file: bool = False
+    paths: Sequence[Path],
+    where: Where = EVERYTHING,
+    *,
+    form: str | None = None,
+    error_pattern: str | None = None,
+    by_file: bool = False,
+    unreadable: list[str] | None = None,
 ) -> Iterator[tuple[str, Found]]:
     """The runs of ledgers and files that ``where`` chooses, each with its file, and the damaged ones.
 
     ``form`` and ``error_pattern`` are for files, as ``recordings.read`` has them. ``by_file``: with a ledger's run comes the file that it
-    was in, and not the ledger. Raises ``RecordingError``, ``LedgerError`` or ``OSError``.
+    was in, and not the ledger. ``unreadable`` takes the files in which something is damaged and no run can be read. Raises
+    ``RecordingError``, ``LedgerError`` or ``OSError``.
     """
     for path in paths:
         if is_ledger(path):
             with Ledger.open(path) as ledger:
                 yield from ((run.file if by_file else str(path), recording) for run, recording in ledger.entries(where))
             continue
+        runs = damaged = 0
         for found in read(path, form, error_pattern):
+            runs, damaged = runs + (not isinstance(found, Damaged)), damaged + isinstance(found, Damaged)
             if isinstance(found, Damaged):
                 yield str(path), Damaged(f"{path}, {found.place}", found.problem)
             else:
                 yield from ((str(path), chosen) for chosen in _chosen(where, found, path))
+        if damaged and not runs and unreadable is not None:
+            unreadable.append(str(path))
 
 
 def _chosen(where: Where, recording: Recording, path: Path) -> Iterator[Found]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from fsm_agent.cli.common import (
     DIFFERS,
     DONE,
+    WRONG_USE,
     Fault,
     faults,
     json_option,
@@ -108,7 +110,8 @@ def audit(
     false_kills, median_kill_step, capped_stopped_early, unknown_stopped; near_misses; capped, no_guard_helped. Brackets choose the row:
     false_kills[group=*, guard=no_progress, plan=1] is that of one guard, in each group, under the first --what-if.
 
-    Exit code: 0, 1 if a --fail-if holds, 2 for unreadable input.
+    Exit code: 0; 1 if a --fail-if holds; 2 for unreadable input, and for a --fail-if that cannot be judged, since no run is chosen or
+    the figure is not known (in any of the groups).
     """
     from fsm_agent.audit import condition
 
@@ -120,13 +123,39 @@ def audit(
             raise Fault("--chart draws a sweep; give one, such as --sweep max_errors=1..6")
         parsed = [condition.parse(text) for text in conditions]
         found = audited(sources, Question(**asked))
-        verdicts = [verdict for each in parsed for verdict in condition.judge(each, found)]
+        verdicts = [verdict for each in parsed for verdict in condition.judge(each, found)] if found.pooled.runs else []
         if chart is not None:
             _draw(found, chart)
         if folder is not None:
             _export(found, folder, lang)
-    _tell(found, asked["by"], lang, as_json=as_json, verdicts=verdicts)
-    context.exit(DIFFERS if any(verdict.holds for verdict in verdicts) else DONE)
+    if found.pooled.runs or not found.unreadable:
+        _tell(found, asked["by"], lang, as_json=as_json, verdicts=verdicts)
+    for damaged in found.damaged:
+        click.echo(printable(f"damaged: {damaged.place}: {damaged.problem}"), err=True)
+    for file in found.unreadable:
+        click.echo(printable(f"Error: {file}: no run in it can be read"), err=True)
+    if not found.pooled.runs and not found.unreadable:
+        for each in parsed:
+            click.echo(printable(f"--fail-if {each.text} cannot be judged: no run is chosen"), err=True)
+    judged = _judged(verdicts)
+    unjudged = not judged or (bool(parsed) and not found.pooled.runs)
+    context.exit(WRONG_USE if found.unreadable or unjudged else DIFFERS if any(verdict.holds for verdict in verdicts) else DONE)
+
+
+def _judged(verdicts: list[Verdict]) -> bool:
+    """Tell how the conditions were judged, and whether each could be: in one group, where it is asked for in several."""
+    judged = True
+    for condition, group in groupby(verdicts, lambda verdict: verdict.condition):
+        of_groups = list(group)
+        known = any(verdict.holds is not None for verdict in of_groups)
+        judged = judged and known
+        for verdict in of_groups:
+            if verdict.holds is None:
+                said = f"{verdict}, so it does not hold there" if known else f"cannot be judged: {verdict}"
+                click.echo(printable(f"--fail-if {condition.text}{':' if known else ''} {said}"), err=True)
+            elif verdict.holds:
+                click.echo(printable(f"--fail-if {condition.text} holds: {verdict}"), err=True)
+    return judged
 
 
 def audited(sources: tuple[Path, ...], asked: Question) -> Audit:
@@ -140,7 +169,8 @@ def audited(sources: tuple[Path, ...], asked: Question) -> Audit:
     what_ifs = [plan_of(asked.preset, {**limits, **parse_limits(text)}, text) for text in asked.what_ifs]
     sweeps = [(sweep, sweep.plans(asked.preset, limits)) for sweep in map(parse_sweep, asked.sweeps)]
     found = _Grouped(sources, asked)
-    return audit_runs(with_progress(found, "Auditing"), base, what_ifs=what_ifs, sweeps=sweeps, group=found.group)
+    audit = audit_runs(with_progress(found, "Auditing"), base, what_ifs=what_ifs, sweeps=sweeps, group=found.group)
+    return attrs.evolve(audit, unreadable=tuple(found.unreadable))
 
 
 class _Grouped:
@@ -150,8 +180,15 @@ class _Grouped:
         from fsm_agent.audit.sources import BY_FILE, GROUPS, runs_of
         from fsm_agent.traces.ledger import Where
 
+        self.unreadable: list[str] = []
+        """Files in which something is damaged and no run can be read."""
         self._found = runs_of(
-            sources, Where.parse(*asked.where), form=asked.form, error_pattern=asked.error_pattern, by_file=asked.by == BY_FILE
+            sources,
+            Where.parse(*asked.where),
+            form=asked.form,
+            error_pattern=asked.error_pattern,
+            by_file=asked.by == BY_FILE,
+            unreadable=self.unreadable,
         )
         self._file = ""
         self.group: Callable[[Recording], str] = GROUPS.get(asked.by, lambda _: self._file)
@@ -180,13 +217,6 @@ def _tell(found: Audit, group: str, lang: Language, *, as_json: bool, verdicts: 
             click.echo()
         for note in said:
             click.echo(printable(note))
-    for damaged in found.damaged:
-        click.echo(printable(f"damaged: {damaged.place}: {damaged.problem}"), err=True)
-    for verdict in verdicts:
-        if verdict.holds is None:
-            click.echo(printable(f"--fail-if {verdict.condition.text}: {verdict}, so it does not hold"), err=True)
-        elif verdict.holds:
-            click.echo(printable(f"--fail-if {verdict.condition.text} holds: {verdict}"), err=True)
 
 
 def lang_group(group: str, lang: Language) -> str:
