@@ -5,6 +5,9 @@ from __future__ import annotations
 PICTURES = ("svg", "png", "pdf", "dot", "mermaid", "text")
 """What a view can be rendered to."""
 
+CHARTS = {".scxml": "scxml", ".json": "xstate"}
+"""State charts, which are made of the machine alone: by the endings of files."""
+
 ENDINGS = {
     ".svg": "svg",
     ".png": "png",

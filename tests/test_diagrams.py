@@ -347,7 +347,7 @@ def test_the_python_calls_return_digraphs() -> None:
 
 
 def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"^the format 'gif' is not known; known are svg, png, pdf, dot, mermaid, text$"):
+    with pytest.raises(ValueError, match=r"^the format 'gif' is not known; known are svg, png, pdf, dot, mermaid, text, scxml, xstate$"):
         render(machine_view(), "gif")
     assert FORMATS == ("svg", "png", "pdf", "dot", "mermaid", "text")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from fsm_agent.cli.common import Fault, faults, keep_apart, lang_option
-from fsm_agent.formats import ENDINGS
+from fsm_agent.formats import CHARTS, ENDINGS
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from fsm_agent.diagrams import View
     from fsm_agent.machine import Run
 
-NAMES = sorted(set(ENDINGS.values()))
+NAMES = sorted({*ENDINGS.values(), *CHARTS.values()})
 THEMES = ("light", "dark", "print")
 THEMED = ("svg", "png", "pdf", "dot")
-TEXTUAL = {"dot", "mermaid", "text", "html"}
+TEXTUAL = {"dot", "mermaid", "text", "html", *CHARTS.values()}
 VIEWS = ("path", "unrolled", "machine", "heat", "diff")
 
 
@@ -68,7 +69,8 @@ def draw(
 
     SOURCE is `machine` (the whole transition table, the default), a scenario (its name or TOML file), a trace file, a ledger, or a file of
     recordings. With --view machine, the machine with the guards of that run. The format `text` is for terminals and screen readers;
-    `html` is a page in which a run is stepped through edge by edge.
+    `html` is a page in which a run is stepped through edge by edge; `scxml` and `xstate` (.json) are the machine as a state chart for
+    other programs.
 
     \b
     fsm-agent draw runs.db --run 9/2 -o path.svg
@@ -82,7 +84,11 @@ def draw(
     from fsm_agent.diagrams import with_legend
 
     with faults():
-        form = format_of(output, form)
+        form = format_of(output, form, {**ENDINGS, **CHARTS})
+        if form in CHARTS.values():
+            if view not in {None, "machine"}:
+                raise Fault(f"a state chart ({', '.join(CHARTS.values())}) is of the machine; leave --view out, or give --view machine")
+            view = "machine"
         _check_looks(form, theme, legend=legend)
         asked = Chosen(sources or ("machine",), lang=lang, **chosen)
         keep_apart([source for source in (*sources, asked.against) if source and is_path(source)], {"--output": output})
@@ -167,12 +173,12 @@ def _put(rendered: bytes, output: Path | None, form: str) -> None:
         sys.stdout.buffer.write(rendered)
 
 
-def format_of(output: Path | None, form: str | None) -> str:
+def format_of(output: Path | None, form: str | None, endings: Mapping[str, str] = ENDINGS) -> str:
     """The format that is asked for. Raises ``Fault`` for an unknown ending."""
     if form is not None:
         return form
     if output is None:
         return "text"
-    if output.suffix.lower() not in ENDINGS:
-        raise Fault(f"{output}: the ending names no format; known are {', '.join(ENDINGS)}, or give --format")
-    return ENDINGS[output.suffix.lower()]
+    if output.suffix.lower() not in endings:
+        raise Fault(f"{output}: the ending names no format; known are {', '.join(endings)}, or give --format")
+    return endings[output.suffix.lower()]

@@ -26,10 +26,13 @@ from fsm_agent.traces import Trace
 if TYPE_CHECKING:
     from fsm_agent.diagrams.drawing import Drawing
 
-__all__ = ["FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view", "with_legend"]
+__all__ = ["CHARTS", "FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view", "with_legend"]
 
 FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
-"""What ``render`` can make."""
+"""What ``render`` can make of any view."""
+
+CHARTS = ("scxml", "xstate")
+"""What it can make of the machine as well."""
 
 
 def draw_machine(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH, theme: str = "light") -> Drawing:
@@ -50,9 +53,10 @@ def draw_path(run: Run | Trace, title: str = "", lang: Language | None = None, t
 
 
 def render(view: View, form: str, theme: str = "light") -> bytes:
-    """The view in one of ``FORMATS``; text formats are UTF-8.
+    """The view in one of ``FORMATS`` or ``CHARTS``; text formats are UTF-8.
 
-    ``theme`` is ``light``, ``dark`` or ``print``: of pictures and DOT text. Raises ``ValueError`` for another format or theme.
+    ``theme`` is ``light``, ``dark`` or ``print``: of pictures and DOT text.
+    Raises ``ValueError`` for another format or theme, and for a chart of anything but the machine.
     """
     colours = theme_of(theme)
     if form == "text":
@@ -61,8 +65,14 @@ def render(view: View, form: str, theme: str = "light") -> bytes:
         from fsm_agent.diagrams.mermaid import mermaid
 
         return mermaid(view.graph).encode()
+    if form in CHARTS:
+        from fsm_agent.diagrams import charts
+
+        if not view.rows:
+            raise ValueError(f"a state chart is of the machine, and this is a {view.graph.name}")
+        return (charts.scxml if form == "scxml" else charts.xstate)(view.rows, view.graph.title).encode()
     if form not in FORMATS:
-        raise ValueError(f"the format {form!r} is not known; known are {', '.join(FORMATS)}")
+        raise ValueError(f"the format {form!r} is not known; known are {', '.join((*FORMATS, *CHARTS))}")
     from fsm_agent.diagrams.drawing import drawing_of
 
     drawing = drawing_of(view, colours)

@@ -9,6 +9,8 @@ from typing import Literal
 
 import attrs
 
+from fsm_agent.table import Row
+
 Tone = Literal["name", "steps", "label", "reading", "evidence", "title"]
 """What a line of text is: a state's or halt's name; step numbers; an edge in words; what a guard read; what a halt rests on; a title
 with notes under it."""
@@ -100,6 +102,8 @@ class View:
     graph: Graph
     text: str
     """A timeline of the run, or a listing of the table."""
+    rows: tuple[Row, ...] = ()
+    """Of the machine: the rows that were drawn."""
 
 
 START = "start"

@@ -29,7 +29,7 @@ def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH
     ]
     edges = [Edge(START, START, INITIAL, "row"), *(_edge(row, reasons, lang) for row in rows)]
     text = "\n".join([title, *_listing(rows, lang)]) + "\n"
-    return View(Graph("machine", title, text, (Node(START, "start", 0), *states, *halts), tuple(edges)), text)
+    return View(Graph("machine", title, text, (Node(START, "start", 0), *states, *halts), tuple(edges)), text, tuple(rows))
 
 
 def _column(reason: str, rows: Sequence[Row]) -> int:
