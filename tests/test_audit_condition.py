@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from fsm_agent.audit.audit import Audit, audit_runs
 from fsm_agent.audit.condition import FIGURES, ConditionError, judge, parse
 from fsm_agent.audit.plan import parse_sweep, plan_of
+from fsm_agent.audit.tables import CappedRow, GroupRow, GuardRow, HaltRow, NearRow
 from fsm_agent.traces.recordings import Damaged
 from tests.scripted_recordings import recorded
 from tests.test_audit_tables import RUNS
@@ -44,6 +46,15 @@ def audited() -> Audit:
         ("halts[reason=recording_ended, ending=cap] > 1", "halts is 1 of 7 (14.3%)", False),
         ("halts[reason=max_steps] > 0", "halts is 0 of 7 (0.0%)", False),
         ("halts[reason=max_steps, plan=1] > 0", "halts is 1 of 7 (14.3%)", True),
+        ("halts[reason=error_streak, outcome=success] > 10%", "halts is 1 of 7 (14.3%)", True),
+        ("halts[reason=recording_ended, outcome=failure] = 2", "halts is 2 of 7 (28.6%)", True),
+        ("halts[reason=no_progress, outcome=unknown, group=strong] = 1", "halts in strong is 1 of 3 (33.3%)", True),
+        ("halts[reason=max_steps, outcome=failure] > 0", "halts is 0 of 7 (0.0%)", False),
+        ("tokens_unknown[reason=final_answer] > 1", "tokens_unknown is 2", True),
+        ("tokens_unknown[reason=recording_ended] > 1", "tokens_unknown is 2", True),
+        ("tokens_unknown[reason=max_steps] > 0", "tokens_unknown is 0", False),
+        ("near_misses[outcome=failure] > 0", "near_misses is 1 of 7 (14.3%)", True),
+        ("near_misses[outcome=unknown, guard=no_progress] > 0", "near_misses is 0 of 7 (0.0%)", False),
         ("median_steps[reason=final_answer] > 3.4", "median_steps is 3.5", True),
         ("median_tokens[reason=error_streak] >= 30", "median_tokens is 30", True),
         ("median_tokens[reason=final_answer] >= 30", "median_tokens is not known", None),
@@ -63,6 +74,30 @@ def audited() -> Audit:
 def test_a_condition_is_judged_on_the_row_that_it_chooses(text: str, said: str, holds: bool | None) -> None:
     (verdict,) = judge(parse(text), audited())
     assert (str(verdict), verdict.holds) == (said, holds)
+
+
+NO_FIGURES = {
+    **dict.fromkeys(("group", "guard", "reason", "ending"), "it chooses the row"),
+    "kills": "the runs that false_kills counts",
+    **{f"{table}.runs": "the runs that the table counts, by name" for table in ("near_misses", "capped")},
+    **{
+        f"{table}.{column}": "it is asked for by the outcome"
+        for table in ("halts", "near_misses")
+        for column in ("successes", "failures", "unknown")
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "row"), [("groups", GroupRow), ("halts", HaltRow), ("guards", GuardRow), ("near_misses", NearRow), ("capped", CappedRow)]
+)
+def test_every_figure_of_the_tables_can_be_asked_for(table: str, row: type[attrs.AttrsInstance]) -> None:
+    columns = {field.name for field in attrs.fields(row)}
+    figures = {name for name, figure in FIGURES.items() if figure.table == table}
+    without = {column for column in columns if column in NO_FIGURES or f"{table}.{column}" in NO_FIGURES}
+
+    assert columns == figures | without
+    assert not figures & without
 
 
 def test_a_condition_on_each_group_is_judged_on_every_one_of_them() -> None:
@@ -100,6 +135,9 @@ def test_a_share_is_compared_exactly() -> None:
         ("false_kills[reason=x] > 1", "false_kills has no 'reason'; it can be chosen by group, plan, guard"),
         ("damaged[group=x] > 1", "damaged has no 'group'; it can be chosen by nothing"),
         ("false_kills[group] > 1", "'group' chooses no row; write name=value"),
+        ("false_kills[outcome=success] > 1", "false_kills has no 'outcome'; it can be chosen by group, plan, guard"),
+        ("median_steps[reason=max_steps, outcome=success] > 1", "median_steps has no 'outcome'; it can be chosen by group, plan, reason, "),
+        ("near_misses[outcome=good] > 1", "there is no outcome 'good'; there are success, failure, unknown"),
         ("halts > 1", "halts is that of the runs that end for one reason; name it, as in halts[reason=max_steps]"),
     ],
 )

@@ -2,6 +2,7 @@
 
 A condition names a figure, compares it with a number, and may choose, in brackets, which row is meant: the group (``*``: each of them; by
 default all runs together), the guard, the plan (the what-if of this number, or a plan's name) and, of a halt, its reason and ending.
+Of halts and near misses, ``outcome`` counts the runs of that outcome alone, out of all the runs of the group.
 A per cent sign compares the share, none the count.
 """
 
@@ -47,6 +48,7 @@ FIGURES: Mapping[str, Figure] = {
     "halts": Figure("halts", "runs that end for [reason=...], of all"),
     "median_steps": Figure("halts", "their steps"),
     "median_tokens": Figure("halts", "their tokens"),
+    "tokens_unknown": Figure("halts", "those of which the tokens are not known"),
     "failures_stopped": Figure("guards", "failed runs halted before their last step, of the failed ones"),
     "calls_saved": Figure("guards", "model calls of failed runs after the halts, of all calls of failed runs"),
     "false_kills": Figure("guards", "successful runs halted before their last step, of the successful ones"),
@@ -66,6 +68,10 @@ _SELECTORS: Mapping[str, tuple[str, ...]] = {
     "capped": ("group", "plan"),
 }
 """By table, what may stand in the brackets."""
+_OUTCOMES: Mapping[str, str] = {"success": "successes", "failure": "failures", "unknown": "unknown"}
+"""What ``outcome`` may be, and the column that counts these runs."""
+_OF_OUTCOMES = frozenset({"halts", "near_misses"})
+"""Figures that an outcome can be chosen of."""
 _DEFAULT_GUARD = {"guards": ALL_GUARDS, "near_misses": ANY_GUARD}
 
 _OPERATORS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
@@ -114,7 +120,10 @@ def parse(text: str) -> Condition:
     figure = found["figure"]
     if figure not in FIGURES:
         raise ConditionError(f"{figure!r} is no figure of an audit; known are {', '.join(FIGURES)}")
-    chosen = _chosen(found["chosen"] or "", _SELECTORS[FIGURES[figure].table], figure)
+    selectors = _SELECTORS[FIGURES[figure].table] + (("outcome",) if figure in _OF_OUTCOMES else ())
+    chosen = _chosen(found["chosen"] or "", selectors, figure)
+    if chosen.get("outcome", "success") not in _OUTCOMES:
+        raise ConditionError(f"there is no outcome {chosen['outcome']!r}; there are {', '.join(_OUTCOMES)}")
     if FIGURES[figure].table == "halts" and "reason" not in chosen:
         raise ConditionError(f"{figure} is that of the runs that end for one reason; name it, as in {figure}[reason=max_steps]")
     return Condition(text.strip(), figure, chosen, found["operator"], Fraction(found["number"]), bool(found["percent"]))
@@ -178,7 +187,7 @@ def _values(condition: Condition, audit: Audit, group: str) -> Iterator[Share | 
     if table == "halts":
         yield _of_halts(condition, found, rows, group)
     elif rows:
-        yield getattr(rows[0], condition.figure)
+        yield _of_outcome(condition, rows, rows[0].near_misses) if table == "near_misses" else getattr(rows[0], condition.figure)
     else:
         guards = dict.fromkeys(row.guard for row in getattr(found, table))
         raise ConditionError(f"{condition.text}: there is no guard {wanted['guard']!r}; there are {', '.join(guards)}")
@@ -193,12 +202,20 @@ def _of_halts(condition: Condition, found: Tables, rows: list[Any], group: str) 
         raise ConditionError(f"{condition.text}: there is no halt reason {reason!r}; there are {', '.join(sorted(map(str, known)))}")
     if condition.figure == "halts":
         runs = next(row.runs for row in found.groups if row.group == group)
-        return Share(sum(row.halts.count for row in rows), runs)
+        return _of_outcome(condition, rows, Share(sum(row.halts.count for row in rows), runs))
+    if condition.figure == "tokens_unknown":
+        return float(sum(row.tokens_unknown for row in rows))
     if len(rows) > 1:
         raise ConditionError(
             f"{condition.text}: such runs end in several ways; add ending={' or ending='.join(row.ending for row in rows)}"
         )
     return getattr(rows[0], condition.figure) if rows else None
+
+
+def _of_outcome(condition: Condition, rows: list[Any], every: Share) -> Share:
+    """Of what the rows count, ``every``, the runs of the outcome that is asked for, if one is."""
+    outcome = condition.chosen.get("outcome")
+    return every if outcome is None else Share(sum(getattr(row, _OUTCOMES[outcome]) for row in rows), every.of)
 
 
 def _plan(condition: Condition, audit: Audit) -> Tables:
