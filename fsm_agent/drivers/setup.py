@@ -38,6 +38,12 @@ class Result:
     trace: Trace = attrs.field(repr=False)
     """Everything that happened, and every edge taken with its readings."""
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """How a notebook shows it: the path, why it halted, and a table of its steps."""
+        from fsm_agent.diagrams.notebook import display
+
+        return display(self)
+
 
 @attrs.frozen
 class Setup:
