@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from fsm_agent.cli import cli
 from fsm_agent.table import ROWS
+from tests.test_cli_audit import RUNS
 
 TAU = Path(__file__).parent.parent.parent / "shared" / "data" / "tau-bench-airline-gpt-4o.json"
 needs_tau = pytest.mark.skipif(not TAU.exists(), reason="the recorded runs in ../shared/data are not here")
@@ -442,7 +443,33 @@ def test_replay_draws_one_run(tmp_path: Path) -> None:
     assert "Halted(max_steps)" in picture.read_text(encoding="utf-8")
 
 
+def test_replay_reads_a_ledger_as_the_file_that_was_imported_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs.jsonl").write_text(json.dumps(RUNS[0]) + "\n" + json.dumps(RUNS[2]) + "\n", encoding="utf-8")
+    assert call("import", "runs.jsonl", "--ledger", "runs.db").exit_code == 0
+
+    for options in ((), ("--json",), ("--run", "3"), ("--run", "openai:1", "--json")):
+        of_file, of_ledger = call("replay", "runs.jsonl", *options), call("replay", "runs.db", *options)
+        assert (of_file.exit_code, of_ledger.exit_code) == (0, 0)
+        assert of_ledger.stdout == of_file.stdout.replace("runs.jsonl", "runs.db")
+
+
+def test_replay_counts_one_run_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUNS[2]), encoding="utf-8")
+    assert call("replay", path).stdout.startswith("run.json: 1 run under classic\n")
+
+
+def test_replay_of_a_file_in_which_no_run_can_be_read_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("{broken\n", encoding="utf-8")
+    result = call("replay", path, "--format", "openai")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[1:] == [f"Error: {path}: no run in it can be read"]
+
+
 @needs_tau
 def test_replay_of_a_run_that_is_not_there_says_so() -> None:
     result = call("replay", TAU, "--run", "99/9")
-    assert (result.exit_code, result.stderr) == (2, f"Error: {TAU}: there is no run '99/9'\n")
+    assert (result.exit_code, result.stderr) == (2, f"Error: {TAU} holds no run '99/9'; `fsm-agent replay {TAU} --json` lists them\n")

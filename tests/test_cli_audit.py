@@ -236,6 +236,33 @@ def test_a_gate_is_not_passed_by_what_cannot_be_judged(runs: Path, arguments: tu
     assert (result.exit_code, result.stderr.splitlines()) == (code, lines)
 
 
+@pytest.mark.parametrize("command", ["audit", "explain", "draw", "report", "replay"])
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("runs.db", b"no ledger", "is of no format that is known; name one: "),
+        ("runs.SQLITE", b"", "is empty"),
+        ("runs", b"\x89PNG\r\n", "is "),
+        ("runs.jsonl", b"a\0b", "is "),
+    ],
+)
+def test_what_is_no_recording_and_no_ledger_either_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, name: str, content: bytes, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(content)
+    result = CliRunner().invoke(cli, [command, f"./{name}", *(["-o", "page.html"] if command == "report" else [])])
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {name} {problem}")
+    assert result.stderr.endswith(", and it is no ledger (not an SQLite file)\n")
+
+
+def test_recordings_may_be_in_a_file_that_is_named_like_a_ledger(runs: Path) -> None:
+    runs.rename("runs.db")
+    assert json.loads(audit("runs.db", "--json").output)["runs"] == 4
+
+
 @pytest.mark.parametrize("options", [(), ("--json",), ("--fail-if", "damaged > 0")])
 def test_a_file_in_which_no_run_can_be_read_is_bad_input(tmp_path: Path, options: tuple[str, ...]) -> None:
     path = tmp_path / "runs.jsonl"

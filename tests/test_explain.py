@@ -237,7 +237,12 @@ def test_the_guards_of_a_recorded_run_can_be_chosen(runs: str) -> None:
 def test_a_file_of_one_run_needs_no_id(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps(RUNS[2]), encoding="utf-8")
-    assert explain(path).output.startswith("one.json 3\nHalted(final_answer) at step 3, 3 model calls\nanswer: done\n")
+    said = "Halted(final_answer) at step 3, 3 model calls\nanswer: done\n"
+    assert explain(path).output.startswith(f"one.json 3\n{said}")
+
+    ledger = tmp_path / "one.db"
+    assert CliRunner().invoke(cli, ["import", str(path), "--ledger", str(ledger)]).exit_code == 0
+    assert explain(ledger).output.startswith(f"one.db 3\n{said}")
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,14 @@ def test_a_file_of_one_run_needs_no_id(tmp_path: Path) -> None:
         ((".",), "Error: . is a directory; give a file"),
         (
             ("runs.jsonl",),
-            "Error: runs.jsonl does not hold one run alone; name one with --run (`fsm-agent replay runs.jsonl --json` lists them)",
+            "Error: runs.jsonl holds 4 runs; name one with --run (`fsm-agent replay runs.jsonl --json` lists them)",
+        ),
+        (("mixed.jsonl",), "Error: mixed.jsonl holds 1 run and 2 damaged ones; name one with --run ("),
+        (("bad.jsonl", "--format", "openai"), "Error: bad.jsonl: no run in it can be read (line 1: this is not JSON"),
+        (("mixed.jsonl", "--run", "2"), "Error: mixed.jsonl holds no run '2' that can be read; line 2: this is not JSON"),
+        (
+            ("mixed.jsonl", "--run", "9"),
+            "Error: mixed.jsonl holds no run '9'; `fsm-agent replay mixed.jsonl --json` lists them. It may be a damaged one: line 2: this is",
         ),
         (("runs.jsonl", "--run", "9"), "Error: runs.jsonl holds no run '9'; `fsm-agent replay runs.jsonl --json` lists them"),
         (("runs.db",), "Error: runs.db holds 4 runs; name one with --run"),
@@ -262,6 +274,8 @@ def test_a_file_of_one_run_needs_no_id(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_line_and_exit_code_2(runs: str, arguments: tuple[str, ...], message: str) -> None:
     Path("broken.jsonl").write_text('{"trace":1,"task":"t","protocol":"line"}\nbroken\n{}\n', encoding="utf-8")
+    Path("mixed.jsonl").write_text(f"{json.dumps(RUNS[0])}\n{{broken\n{{broken\n", encoding="utf-8")
+    Path("bad.jsonl").write_text("{broken\n", encoding="utf-8")
     result = explain(*arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +12,12 @@ from fsm_agent.audit.audit import Found, by_model, by_source
 from fsm_agent.machine import UnexpectedEvent
 from fsm_agent.traces.ledger import EVERYTHING, Condition, Ledger, StoredRun, Where, entry_of
 from fsm_agent.traces.ledger.body import key_of
-from fsm_agent.traces.recordings import Damaged, Recording, read
+from fsm_agent.traces.recordings import Damaged, Recording, RecordingError, detect, read
 
 _SQLITE = b"SQLite format 3\0"
+_HEAD_BYTES = 4096
+_ENDINGS = frozenset({".db", ".sqlite", ".sqlite3"})
+"""What ledgers are called."""
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -23,12 +27,32 @@ GROUPS: Mapping[str, Callable[[Recording], str]] = {"source": by_source, "model"
 BY_FILE = "file"
 
 
-def is_ledger(path: Path) -> bool:
-    """By the file's first bytes. Raises ``OSError`` where it cannot be read."""
+def is_ledger(path: Path, form: str | None = None) -> bool:
+    """By the file's first bytes. ``form`` is the format of a recording, where the user names it.
+
+    Raises ``OSError`` where it cannot be read, and ``RecordingError`` where it was meant as a ledger, by its name or since it is no text,
+    and is neither one nor of a format that is known.
+    """
     if path.is_dir():
         return False
     with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(_SQLITE):
+        return True
+    if form is None and (path.suffix.lower() in _ENDINGS or _is_binary(head)):
+        try:
+            detect(path)
+        except RecordingError as error:
+            raise RecordingError(f"{error}, and it is no ledger (not an SQLite file)") from None
+    return False
+
+
+def _is_binary(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # a character may be cut off at the end
+    except UnicodeDecodeError:
+        return True
+    return b"\0" in head
 
 
 def runs_of(
@@ -47,7 +71,7 @@ def runs_of(
     ``RecordingError``, ``LedgerError`` or ``OSError``.
     """
     for path in paths:
-        if is_ledger(path):
+        if is_ledger(path, form):
             with Ledger.open(path) as ledger:
                 yield from ((run.file if by_file else str(path), recording) for run, recording in ledger.entries(where))
             continue

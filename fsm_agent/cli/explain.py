@@ -96,8 +96,9 @@ def case_from(
         scenario = scenario_from(source)
         run = play(scenario, lang)
         return case_of_trace(Trace(header_of(run, title_of(scenario)), run.log), title_of(scenario), _asked(preset, limits))
-    if is_ledger(path):
-        return case_of_recording(run_of_ledger(path, wanted), _guards(preset, limits), f"{path.name} {wanted}", lang)
+    if is_ledger(path, form):
+        recording = run_of_ledger(path, wanted)
+        return case_of_recording(recording, _guards(preset, limits), f"{path.name} {recording.id}", lang)
     if (form or detect(path)) == "trace" and error_pattern is None:
         _alone(wanted, source)
         trace, guards = load(path), _asked(preset, limits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -18,7 +19,7 @@ from fsm_agent.scenarios import Scenario, built_in, load, names
 from fsm_agent.text import printable
 
 if TYPE_CHECKING:
-    from fsm_agent.traces.recordings import Recording
+    from fsm_agent.traces.recordings import Damaged, Recording
 
 Kind = Literal["scenario", "trace", "ledger", "recordings"]
 
@@ -49,7 +50,7 @@ def kind_of(source: str, form: str | None = None) -> Kind:
     path = Path(source)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is a device or a pipe; runs are read from a file")
-    if is_ledger(path):
+    if is_ledger(path, form):
         return "ledger"
     return "trace" if (form or detect(path)) == "trace" else "recordings"
 
@@ -94,13 +95,15 @@ def run_from(
 
 
 def run_of_ledger(path: Path, wanted: str | None) -> Recording:
-    """The run of this id, ``source:id`` or key. Raises ``LedgerError``."""
+    """The run of this id, ``source:id`` or key; None: the only one. Raises ``LedgerError``."""
     from fsm_agent.traces.ledger import Ledger, LedgerError
 
     with Ledger.open(path) as ledger:
-        if wanted is None:
-            raise LedgerError(f"{path} holds {len(ledger)} runs; name one with --run")
-        return ledger.recording(ledger.find(wanted))
+        if wanted is not None:
+            return ledger.recording(ledger.find(wanted))
+        if len(ledger) != 1:
+            raise LedgerError(f"{path} holds {len(ledger)} runs; name one with --run" if len(ledger) else f"{path} holds no runs")
+        return next(ledger.recordings())
 
 
 def run_of_file(path: Path, wanted: str | None, form: str | None = None, error_pattern: str | None = None) -> Recording:
@@ -110,12 +113,38 @@ def run_of_file(path: Path, wanted: str | None, form: str | None = None, error_p
     if wanted is None:
         only = only_run(path, form, error_pattern)
         if only is None:
-            raise RecordingError(f"{path} does not hold one run alone; name one with --run (`fsm-agent replay {path} --json` lists them)")
+            raise RecordingError(_several(path, list(read(path, form, error_pattern))))
         return only
+    damaged = []
     for found in read(path, form, error_pattern):
-        if not isinstance(found, Damaged) and wanted in {found.id, f"{found.source}:{found.id}"}:
+        if isinstance(found, Damaged):
+            damaged.append(found)
+        elif wanted in {found.id, f"{found.source}:{found.id}"}:
             return found
-    raise RecordingError(f"{path} holds no run {wanted!r}; `fsm-agent replay {path} --json` lists them")
+    named = re.compile(rf"(?<![^\s,(]){re.escape(wanted)}(?![^\s,)])")  # as a whole word of the place
+    for each in damaged:
+        if named.search(each.place):
+            raise RecordingError(f"{path} holds no run {wanted!r} that can be read; {_told(each)}")
+    more = f" It may be a damaged one: {'; '.join(map(_told, damaged[:3]))}{'; ...' if damaged[3:] else ''}" if damaged else ""
+    raise RecordingError(f"{path} holds no run {wanted!r}; `fsm-agent replay {path} --json` lists them.{more}".removesuffix("."))
+
+
+def _several(path: Path, found: Sequence[Recording | Damaged]) -> str:
+    """Why a file that does not hold one run alone holds none that is meant."""
+    from fsm_agent.traces.recordings import Damaged
+
+    damaged = [each for each in found if isinstance(each, Damaged)]
+    runs = len(found) - len(damaged)
+    if not runs:
+        return f"{path}: no run in it can be read ({_told(damaged[0])})" if damaged else f"{path} holds no runs"
+    held = ENGLISH.count("{n} run", "{n} runs", runs)
+    if damaged:
+        held += f" and {ENGLISH.count('{n} damaged one', '{n} damaged ones', len(damaged))}"
+    return f"{path} holds {held}; name one with --run (`fsm-agent replay {path} --json` lists them)"
+
+
+def _told(damaged: Damaged) -> str:
+    return f"{damaged.place}: {damaged.problem}" if damaged.place else damaged.problem
 
 
 def only_run(path: Path, form: str | None = None, error_pattern: str | None = None) -> Recording | None:
