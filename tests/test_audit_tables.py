@@ -9,7 +9,7 @@ import pytest
 from fsm_agent.audit.audit import Audit, audit_runs, by_model
 from fsm_agent.audit.figures import Share
 from fsm_agent.audit.plan import parse_sweep, plan_of
-from fsm_agent.audit.tables import CappedRow, GroupRow, GuardRow, HaltRow, NearRow
+from fsm_agent.audit.tables import CappedRow, GroupRow, GuardRow, HaltRow, NearRow, NearRun
 from fsm_agent.guards import ConsecutiveErrors, Guard, LimitsError, MaxSteps, TokenBudget, ToolBudget, classic, parse_limits, production
 from fsm_agent.traces.recordings import Damaged, Recording
 from tests.scripted_recordings import recorded
@@ -117,13 +117,14 @@ def test_what_each_guard_stops_and_kills() -> None:
 
 
 def test_near_misses_are_runs_that_were_let_pass_within_one_of_a_limit() -> None:
+    runs = (NearRun("weak:w2", "no_progress", 3, 4, 3), NearRun("weak:w3", "no_progress", 3, 4, 3))
     near = {(each.group, each.guard): each for each in audited().base.near_misses if each.near_misses.count}
 
     assert near == {
-        ("weak", "no_progress"): NearRow("weak", "no_progress", Share(2, 4), 1, 1, 0),
-        ("weak", "any guard"): NearRow("weak", "any guard", Share(2, 4), 1, 1, 0),
-        ("all", "no_progress"): NearRow("all", "no_progress", Share(2, 7), 1, 1, 0),
-        ("all", "any guard"): NearRow("all", "any guard", Share(2, 7), 1, 1, 0),
+        ("weak", "no_progress"): NearRow("weak", "no_progress", Share(2, 4), 1, 1, 0, runs),
+        ("weak", "any guard"): NearRow("weak", "any guard", Share(2, 4), 1, 1, 0, runs),
+        ("all", "no_progress"): NearRow("all", "no_progress", Share(2, 7), 1, 1, 0, runs),
+        ("all", "any guard"): NearRow("all", "any guard", Share(2, 7), 1, 1, 0, runs),
     }
 
 

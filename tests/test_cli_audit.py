@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fsm_agent.cli import cli
+from fsm_agent.traces.ledger import Importer, Ledger, Tally
+from tests.scripted_recordings import recorded
 
 
 def chat(ident: str, script: str, **told: object) -> dict[str, Any]:
@@ -182,6 +184,44 @@ def test_every_table_is_written_as_csv_and_no_cell_is_a_formula(tmp_path: Path, 
         "plan": "production", "group": "'=1+1", "runs": "1", "successes": "1", "failures": "0", "unknown": "0", "model_calls": "5",
         "beyond": "0", "beyond_of": "1", "beyond_share": "0.0",
     }  # fmt: skip
+
+
+def test_runs_that_came_near_a_limit_and_capped_ones_that_no_guard_helps_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Ledger.create_or_open("runs.db") as ledger:
+        importer, tally = Importer(ledger, lambda _: ()), Tally()
+        for i in range(4):
+            importer.take(recorded(f"{i}", "a! a! b c", ending="cap"), "runs.jsonl", tally)
+        importer.flush(tally)
+    result = audit("runs.db", "--limits", "max_tokens=99", "--csv", "out")
+
+    assert result.exit_code == 0
+    named = ", ".join(f"made:{i} (2 of 3 at step 2)" for i in range(3))
+    assert f"""\
+Near misses
+source  guard  runs within one of the limit  succeeded  failed  unknown  which runs
+made  error_streak  4 (100.0%)  0  0  4  {named}, ...
+made  any guard  4 (100.0%)  0  0  4  {named}, ...
+
+Runs that ended at a cap
+source  ended at a cap  halted before it  no guard would have helped  which runs
+made  4 (100.0%)  0 (0.0%)  4 (100.0%)  made:0, made:1, made:2, ...
+
+`fsm-agent explain FILE --run ID` tells all of a run; --json and --csv name every run that the tables count.
+""" in squeezed(result.output)
+    assert "\nNear a limit of tokens, cost or seconds is from 90% of it; near any other, within one.\n" in result.output
+    assert "Near a limit of tokens" not in audit("runs.db").output
+
+    texts = {name: Path(f"out/{name}.csv").read_text(encoding="utf-8") for name in ("near_runs", "capped_runs")}
+    rows = {name: list(csv.DictReader(text.splitlines())) for name, text in texts.items()}
+    assert len(rows["near_runs"]) == 4
+    assert rows["near_runs"][0] == {
+        "plan": "production, max_tokens=99", "group": "made", "run": "made:0", "guard": "error_streak", "value": "2", "limit": "3",
+        "step": "2",
+    }  # fmt: skip
+    assert rows["capped_runs"] == [{"plan": "production, max_tokens=99", "group": "made", "run": f"made:{i}"} for i in range(4)]
+    near = json.loads(audit("runs.db", "--json").output)["base"]["near_misses"][-1]["runs"]
+    assert near[3] == {"run": "made:3", "guard": "error_streak", "value": 2, "limit": 3, "step": 2}
 
 
 def test_fail_if_makes_the_exit_code_1_and_names_the_figure_and_its_value(runs: Path) -> None:

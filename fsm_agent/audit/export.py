@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from fsm_agent.audit.audit import Audit, SweptLimit
-from fsm_agent.audit.figures import POOLED, Share
+from fsm_agent.audit.figures import ANY_GUARD, POOLED, Share
 from fsm_agent.audit.plan import Plan
-from fsm_agent.audit.tables import GuardRow, Tables
+from fsm_agent.audit.tables import GuardRow, NearRun, Tables
 from fsm_agent.text import printable
 
 TABLES = ("groups", "halts", "guards", "near_misses", "capped")
@@ -44,6 +44,8 @@ def _plain(value: Any) -> Any:
         case GuardRow():
             kills = [{"run": run, "step": step} for run, step in value.kills]
             return {name: kills if name == "kills" else _plain(getattr(value, name)) for name in _names(value)}
+        case NearRun():
+            return value._asdict()
         case tuple() | list():
             return [_plain(item) for item in value]
     return {name: _plain(getattr(value, name)) for name in _names(value)} if attrs.has(type(value)) else value
@@ -79,6 +81,14 @@ def write_csv(audit: Audit, folder: Path, notes: Sequence[str]) -> list[Path]:
     files = {name: [{"plan": found.plan.name, **_flat(row)} for found in plans for row in getattr(found, name)] for name in TABLES}
     files["notes"] = [{"note": note} for note in notes]
     files["kills"] = [kill for found in plans for kill in _kills(found)]
+    files["near_runs"] = [near for found in plans for near in _near_runs(found)]
+    files["capped_runs"] = [
+        {"plan": found.plan.name, "group": row.group, "run": run}
+        for found in plans
+        for row in found.capped
+        if row.group != POOLED
+        for run in row.runs
+    ]
     files["sweeps"] = [{"limit": sweep.limit, **_flat_row(row)} for sweep in audit.sweeps for row in _sweep_rows(sweep)]
     written = []
     for name, rows in files.items():
@@ -98,6 +108,12 @@ def _kills(found: Tables) -> Iterable[dict[str, Any]]:
             yield from (
                 {"plan": found.plan.name, "group": row.group, "guard": row.guard, "run": run, "step": step} for run, step in row.kills
             )
+
+
+def _near_runs(found: Tables) -> Iterable[dict[str, Any]]:
+    for row in found.near_misses:
+        if row.group != POOLED and row.guard != ANY_GUARD:
+            yield from ({"plan": found.plan.name, "group": row.group, **near._asdict()} for near in row.runs)
 
 
 def _flat(row: Any) -> dict[str, Any]:

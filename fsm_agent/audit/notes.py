@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fsm_agent.audit.audit import Audit
 from fsm_agent.audit.figures import percent
+from fsm_agent.audit.runs import BUDGETS
 from fsm_agent.audit.tables import Tables
 from fsm_agent.language import Language
 
@@ -26,6 +27,8 @@ def notes(audit: Audit, lang: Language) -> Iterator[str]:
             "Of {n} runs nobody said whether they succeeded: they are no successes and no failures here.",
             pooled.unknown,
         )
+    if any(isinstance(guard, BUDGETS) for guard in audit.base.plan.guards) and audit.base.near_misses[-1].near_misses.count:
+        yield lang.say("Near a limit of tokens, cost or seconds is from 90% of it; near any other, within one.")
     helped = audit.base.capped[-1]
     if helped.no_guard_helped.count:
         yield lang.say(

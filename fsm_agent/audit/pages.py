@@ -7,8 +7,14 @@ from typing import NamedTuple
 
 from fsm_agent.audit.audit import Audit, SweptLimit
 from fsm_agent.audit.figures import ALL_GUARDS, ANY_GUARD, POOLED, shown
-from fsm_agent.audit.tables import GuardRow, HaltRow, Tables
+from fsm_agent.audit.tables import GuardRow, HaltRow, NearRun, Tables
 from fsm_agent.language import Language
+from fsm_agent.text import first_line
+
+RUNS_SHOWN = 3
+"""Runs that a row of a table names; the JSON and the CSV files name them all."""
+_RUN_SHOWN = 60
+"""Characters of a run's name that a table has room for."""
 
 
 class Page(NamedTuple):
@@ -31,20 +37,41 @@ def pages(audit: Audit, lang: Language, group: str) -> Iterator[Page]:
         yield _guards(base, groups, lang, group)
     near = [row for row in base.near_misses if row.group in groups and row.near_misses.count]
     if near:
-        columns = [group, lang.say("guard"), lang.say("runs within one of the limit"), *_outcomes(lang)]
+        columns = [group, lang.say("guard"), lang.say("runs within one of the limit"), *_outcomes(lang), lang.say("which runs")]
         rows = [
-            (row.group, _guard(row.guard, lang), str(row.near_misses), *map(str, (row.successes, row.failures, row.unknown)))
+            (
+                row.group,
+                _guard(row.guard, lang),
+                str(row.near_misses),
+                *map(str, (row.successes, row.failures, row.unknown)),
+                _which([_near(run, lang) for run in row.runs]),
+            )
             for row in near
         ]
         yield Page(lang.say("Near misses"), columns, rows)
     capped = [row for row in base.capped if row.group in groups and row.capped.count]
     if capped:
-        columns = [group, lang.say("ended at a cap"), lang.say("halted before it"), lang.say("no guard would have helped")]
+        columns = [
+            group,
+            lang.say("ended at a cap"),
+            lang.say("halted before it"),
+            lang.say("no guard would have helped"),
+            lang.say("which runs"),
+        ]
         early = {row.group: row.capped_stopped_early for row in base.guards if row.guard == ALL_GUARDS}
         yield Page(
             lang.say("Runs that ended at a cap"),
             columns,
-            [(row.group, str(row.capped), str(early[row.group]), str(row.no_guard_helped)) for row in capped],
+            [
+                (
+                    row.group,
+                    str(row.capped),
+                    str(early[row.group]),
+                    str(row.no_guard_helped),
+                    _which([first_line(run, _RUN_SHOWN) for run in row.runs]),
+                )
+                for row in capped
+            ],
         )
     if audit.what_ifs:
         yield _what_ifs(audit, groups, lang, group)
@@ -64,6 +91,16 @@ def _outcomes(lang: Language) -> list[str]:
 def _guard(guard: str, lang: Language) -> str:
     """A guard's reason as it is, and the words for several of them."""
     return {ALL_GUARDS: lang.say("all guards"), ANY_GUARD: lang.say("any guard")}.get(guard, guard)
+
+
+def _near(near: NearRun, lang: Language) -> str:
+    run = first_line(near.run, _RUN_SHOWN)
+    return lang.say("{run} ({value} of {limit} at step {step})", run=run, value=shown(near.value), limit=shown(near.limit), step=near.step)
+
+
+def _which(runs: Sequence[str]) -> str:
+    """The first of them."""
+    return ", ".join([*runs[:RUNS_SHOWN], *(["..."] if runs[RUNS_SHOWN:] else [])])
 
 
 def _reason(row: HaltRow) -> str:

@@ -15,8 +15,10 @@ from fsm_agent.traces.recordings import Ending, Outcome, Recording
 STOPPED: frozenset[Ending] = frozenset({"cap", "guard"})
 """Endings by which the recording system stopped a run that would have gone on."""
 
+BUDGETS = (TokenBudget, CostBudget, Deadline)
+"""Guards whose limits are tokens, money or seconds."""
 NEAR_SHARE = 0.9
-"""Of a budget of tokens, money or seconds: the part that is nearly all of it. Every other limit is near when it is within one."""
+"""Of such a budget: the part that is nearly all of it. Every other limit is near when it is within one."""
 
 
 class End(NamedTuple):
@@ -32,6 +34,14 @@ class End(NamedTuple):
     """Nothing halts it where the system that recorded it did: what would have come then is beyond the recording."""
 
 
+class Near(NamedTuple):
+    """A reading that came near a guard's limit, in a run that the guard let pass."""
+
+    value: float
+    limit: float
+    step: int
+
+
 @attrs.frozen
 class AuditedRun:
     """One run, and what guards and plans make of it."""
@@ -45,8 +55,8 @@ class AuditedRun:
     """Model calls."""
     halts: tuple[int, ...]
     """For each guard alone: the step at which it halts the run; 0: it does not."""
-    near: tuple[bool, ...]
-    """For each guard alone: the run came within one of its limit, and was not halted."""
+    near: tuple[Near | None, ...]
+    """For each guard alone: how the run came within one of its limit, and was not halted; None: it did not."""
     ends: tuple[End, ...]
     """For each plan."""
 
@@ -85,7 +95,7 @@ class Bench:
             ending=recording.ending,
             steps=seen.steps,
             halts=tuple([alone.halt.step if alone.halt else 0 for alone in seen.seen]),
-            near=tuple([came_near(guard, alone) for guard, alone in zip(self.guards, seen.seen, strict=True)]),
+            near=tuple([_near(guard, alone) for guard, alone in zip(self.guards, seen.seen, strict=True)]),
             ends=tuple([self._end(order, seen, recording.ending) for order in self.orders]),
         )
 
@@ -98,6 +108,12 @@ class Bench:
         return End(self.guards[guard].reason, halt.step, seen.tokens[halt.step - 1], by_guard=True, beyond=False)
 
 
+def _near(guard: Guard, seen: Seen) -> Near | None:
+    if seen.closest is None or not came_near(guard, seen):
+        return None
+    return Near(seen.closest.value, seen.closest.limit, seen.closest_step)
+
+
 def came_near(guard: Guard, seen: Seen) -> bool:
     """The guard let the run pass, and one more would have halted it; of tokens, money and seconds, nine tenths of the limit were used."""
     return seen.halt is None and seen.closest is not None and is_near(guard, seen.closest)
@@ -107,7 +123,7 @@ def is_near(guard: Guard, reading: Reading) -> bool:
     """Whether the reading is near the guard's limit. One that saw nothing (0 of 1) is near none."""
     if reading.value <= 0:
         return False
-    if isinstance(guard, TokenBudget | CostBudget | Deadline):
+    if isinstance(guard, BUDGETS):
         return reading.value >= NEAR_SHARE * reading.limit
     beyond = isinstance(guard, ToolBudget)  # it halts above its limit, not at it
     return reading.limit + beyond - reading.value <= 1

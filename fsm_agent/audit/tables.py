@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
+from typing import NamedTuple
 
 import attrs
 
 from fsm_agent.audit.figures import ALL_GUARDS, ANY_GUARD, POOLED, Share, groups_of, middle
 from fsm_agent.audit.plan import Plan
-from fsm_agent.audit.runs import AuditedRun, Bench
+from fsm_agent.audit.runs import AuditedRun, Bench, Near
 from fsm_agent.guards import MaxSteps
 
 
@@ -77,6 +78,17 @@ class GuardRow:
     """Of the runs of unknown outcome: those halted before their last step."""
 
 
+class NearRun(NamedTuple):
+    """A run that came near a guard's limit, with the reading that came closest."""
+
+    run: str
+    guard: str
+    """Its halt reason."""
+    value: float
+    limit: float
+    step: int
+
+
 @attrs.frozen
 class NearRow:
     """Runs that a guard let pass though they came within one of its limit."""
@@ -89,6 +101,8 @@ class NearRow:
     successes: int
     failures: int
     unknown: int
+    runs: tuple[NearRun, ...]
+    """These runs; of any guard, each with the first guard whose limit it came near."""
 
 
 @attrs.frozen
@@ -206,12 +220,18 @@ def _guard_row(group: str, guard: str, runs: Sequence[AuditedRun], halts: Sequen
 
 def _near_misses(view: _View, group: str, runs: Sequence[AuditedRun]) -> list[NearRow]:
     indices = view.bench.orders[view.at]
-    rows = [_near_row(group, view.bench.guards[i].reason, runs, [run for run in runs if run.near[i]]) for i in indices]
-    return [*rows, _near_row(group, ANY_GUARD, runs, [run for run in runs if any(run.near[i] for i in indices)])]
+    rows = [_near_row(view, group, view.bench.guards[i].reason, runs, [i]) for i in indices]
+    return [*rows, _near_row(view, group, ANY_GUARD, runs, indices)]
 
 
-def _near_row(group: str, guard: str, runs: Sequence[AuditedRun], near: Sequence[AuditedRun]) -> NearRow:
-    return NearRow(group, guard, Share(len(near), len(runs)), *_outcomes(near))
+def _near_row(view: _View, group: str, name: str, runs: Sequence[AuditedRun], guards: Sequence[int]) -> NearRow:
+    near = [(run, found) for run in runs if (found := _first_near(run, guards)) is not None]
+    named = tuple(NearRun(run.name, view.bench.guards[i].reason, *reading) for run, (i, reading) in near)
+    return NearRow(group, name, Share(len(near), len(runs)), *_outcomes(run for run, _ in near), named)
+
+
+def _first_near(run: AuditedRun, guards: Sequence[int]) -> tuple[int, Near] | None:
+    return next(((i, near) for i in guards if (near := run.near[i]) is not None), None)
 
 
 def _capped(view: _View, group: str, runs: Sequence[AuditedRun]) -> CappedRow:

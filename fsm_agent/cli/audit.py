@@ -217,6 +217,12 @@ def _tell(found: Audit, group: str, lang: Language, *, as_json: bool, verdicts: 
         for page in pages(found, lang, lang_group(group, lang)):
             print_table(page.title, page.columns, page.rows)
             click.echo()
+        if found.base.near_misses[-1].runs or found.base.capped[-1].runs:
+            click.echo(
+                printable(
+                    lang.say("`fsm-agent explain FILE --run ID` tells all of a run; --json and --csv name every run that the tables count.")
+                )
+            )
         for note in said:
             click.echo(printable(note))
 
