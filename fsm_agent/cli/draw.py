@@ -47,6 +47,7 @@ VIEWS = ("path", "unrolled", "machine", "heat", "diff")
 @click.option("--format", "form", type=click.Choice(NAMES), help="The format. [default: by the file's ending; text on stdout]")
 @click.option("--theme", type=click.Choice(THEMES), help="The colours of a picture (svg, png, pdf, dot). [default: light]")
 @click.option("--legend", is_flag=True, help="Say in the picture what its boxes and arrows mean.")
+@click.option("--live", is_flag=True, help="Draw again each time that the run of a trace file has gone on, until it halts.")
 @click.option("--recording-format", metavar="FORMAT", help="The format of a recording. [default: detected]")
 @click.option(
     "--error-pattern",
@@ -63,6 +64,7 @@ def draw(
     lang: Language,
     *,
     legend: bool,
+    live: bool,
     **chosen: Any,
 ) -> None:
     """Draw the machine, the path of a run, the heat map of many runs, or what tells two runs or two groups of runs apart.
@@ -78,7 +80,9 @@ def draw(
     fsm-agent draw runs.db --where outcome=failure -o heat.svg
     fsm-agent draw runs.db --where outcome=success --against outcome=failure -o diff.svg
     fsm-agent draw runs.db --run 9/1 --against 9/2
+    fsm-agent draw run.jsonl --live -o path.svg
     """  # noqa: D301  # click keeps the lines of a paragraph after a backspace
+    from fsm_agent.cli.draw_live import draw_live
     from fsm_agent.cli.draw_runs import Chosen
     from fsm_agent.cli.sources import is_path
     from fsm_agent.diagrams import with_legend
@@ -92,7 +96,9 @@ def draw(
         _check_looks(form, theme, legend=legend)
         asked = Chosen(sources or ("machine",), lang=lang, **chosen)
         keep_apart([source for source in (*sources, asked.against) if source and is_path(source)], {"--output": output})
-        if form == "html":
+        if live:
+            draw_live(asked, view, output, lambda run, title: _drawn(run, title, view, form, theme, lang if legend else None))
+        elif form == "html":
             _put(_player(asked, view), output, form)
         else:
             picture = _picture(asked, view)
@@ -133,6 +139,18 @@ def _player(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat",
     if chosen.sources == ("machine",) or (view or usual_view(chosen)) != "path":
         raise Fault("a page (html) steps through one run: name a scenario, a trace, or with --run one run of several")
     return player_page(*chosen.run()).encode()
+
+
+def _drawn(run: Run, title: str, view: str | None, form: str, theme: str | None, legend: Language | None) -> bytes:
+    """The picture of a run that is followed; ``legend``: the language of its legend, where there is one."""
+    from fsm_agent.diagrams import path_view, render, unrolled_view, with_legend
+
+    if form == "html":
+        from fsm_agent.player import player_page
+
+        return player_page(run, title).encode()
+    picture = unrolled_view(run, title) if view == "unrolled" else path_view(run, title)
+    return render(with_legend(picture, legend) if legend else picture, form, theme or "light")
 
 
 def draw_run(run: Run, title: str, output: Path, form: str | None) -> None:
