@@ -74,8 +74,11 @@ class Proof:
 def prove(guards: Sequence[Guard], *, max_states: int = MAX_STATES, batch: int = BATCH) -> Proof:
     """Search the machine with these guards. Raises ``ValueError`` as ``rows_for`` does, and ``Uncheckable`` for what cannot be searched."""
     rows = rows_for(guard.edge() for guard in guards)
+    structure = structure_of(rows)
+    if structure.faults:
+        return Proof(tuple(guards), "refuted", structure, batch=batch)
     prover = Prover(guards, max_states=max_states, batch=batch, apart=only_halts(rows))
-    proof = Proof(prover.guards, "refuted", structure_of(rows), batch=batch)
+    proof = Proof(prover.guards, "refuted", structure, batch=batch)
     while True:
         try:
             return attrs.evolve(_searched(proof, prover, rows), states=prover.states)
@@ -102,10 +105,9 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
     tool_calls = prover.most(core, lambda edge: edge.started)
     exact = all(bound is not None and bound.exact for bound in (model_calls, tool_rounds, tool_calls))
     settled = exact and all(ending.status != "undecided" for ending in endings)
-    broken = proof.structure.faults or proof.structure.free_cycle
     return attrs.evolve(
         proof,
-        verdict="refuted" if broken else "proved" if settled else "undecided",
+        verdict="refuted" if proof.structure.free_cycle else "proved" if settled else "undecided",
         core=_in_order(core if model_calls is None else model_calls.core, prover.guards),
         model_calls=model_calls,
         tool_rounds=tool_rounds,

@@ -8,12 +8,12 @@ from itertools import count
 from typing import Any, Protocol
 
 from fsm_agent.events import CallTools, ToolSpec
-from fsm_agent.machine import Run, UnexpectedEvent
+from fsm_agent.machine import Run
 from fsm_agent.proof.alphabet import Alphabet, Letter, Names
 from fsm_agent.proof.gists import gist
 from fsm_agent.proof.sight import is_blind, sight_of
-from fsm_agent.proof.states import Broken, Edge, Node, halt_of, halting_edges, key_of, new_run, problem_of
-from fsm_agent.proof.watched import GuardFailed, Restart, Watched
+from fsm_agent.proof.states import Broken, Edge, Node, halt_of, halting_edges, in_one_line, key_of, new_run, problem_of
+from fsm_agent.proof.watched import Restart, Uncheckable, Watched
 from fsm_agent.table import DECIDING
 
 
@@ -122,10 +122,10 @@ class Space:
             event = letter.event(Names(node.remembered, _unused(node.remembered)))
             try:
                 run.feed(event)
-            except UnexpectedEvent as error:
-                raise Broken(str(error), node, letter) from None
-            except GuardFailed as error:
-                raise Broken(str(error), node, letter) from error
+            except (Restart, Uncheckable):
+                raise
+            except Exception as error:  # whatever a guard or the machine raises
+                raise Broken(in_one_line(error), node, letter) from error
             problem = problem_of(run, self._halting)
             if problem:
                 raise Broken(problem, node, letter)

@@ -12,10 +12,10 @@ import attrs
 
 from fsm_agent.events import CallTools, ToolSpec
 from fsm_agent.guards import Guard
-from fsm_agent.machine import Run, Taken
+from fsm_agent.machine import Run, Taken, UnexpectedEvent
 from fsm_agent.proof.alphabet import Letter
 from fsm_agent.proof.shapes import canonical
-from fsm_agent.proof.watched import Watched
+from fsm_agent.proof.watched import GuardFailed, Watched
 from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.table import DECIDING, EXECUTING, HALTED, PURE
 
@@ -117,6 +117,13 @@ def problem_of(run: Run, halting: Container[str]) -> str | None:
     if run.effect is None or not run.accepts or run.state not in {DECIDING, EXECUTING}:
         return f"the run waits in {run.state} for nothing: a dead end"
     return None
+
+
+def in_one_line(error: Exception) -> str:
+    """What was raised when a run was fed an event."""
+    if isinstance(error, GuardFailed | UnexpectedEvent):
+        return str(error)
+    return f"the machine raised {type(error).__name__}: {error}"
 
 
 def halting_edges(run: Run) -> frozenset[str]:

@@ -14,8 +14,8 @@ from fsm_agent.outcome import message_of
 from fsm_agent.proof.alphabet import Letter, Names
 from fsm_agent.proof.shapes import canonical
 from fsm_agent.proof.space import Space
-from fsm_agent.proof.states import Edge, halting_edges, key_of, new_run, problem_of
-from fsm_agent.proof.watched import GuardFailed, Restart, Uncheckable, Watched
+from fsm_agent.proof.states import Edge, halting_edges, in_one_line, key_of, new_run, problem_of
+from fsm_agent.proof.watched import Restart, Uncheckable, Watched
 
 
 @attrs.frozen
@@ -83,8 +83,10 @@ class Trail:
         """What goes wrong when ``event`` is fed to the run as it is, in one line."""
         try:
             self._whole.feed(event)
-        except GuardFailed as error:
-            return str(error)
+        except (Restart, Uncheckable):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever a guard or the machine raises
+            return in_one_line(error)
         try:
             halted = self.run.feed(event) is None
             problem = problem_of(self.run, halting_edges(self.run))
