@@ -154,7 +154,7 @@ def test_damaged_runs_are_named_and_left_out() -> None:
     ("arguments", "line"),
     [
         (["runs.db", "--view", "path"], "runs.db holds 3 runs; name one with --run"),
-        (["runs.jsonl", "--view", "path"], "runs.jsonl does not hold one run alone; name one with --run (`fsm-agent replay runs.jsonl --json` lists them)"),
+        (["runs.jsonl", "--view", "path"], "runs.jsonl holds 3 runs; name one with --run (`fsm-agent replay runs.jsonl --json` lists them)"),
         (["runs.jsonl", "--run", "9"], "runs.jsonl holds no run '9'; `fsm-agent replay runs.jsonl --json` lists them"),
         (["runs.db", "--run", "9"], "runs.db holds no run '9'; a run is named by its id, by source:id or by the beginning of its key"),
         (["runs.db", "--where", "outcome=unknown"], "runs.db holds no run with outcome=unknown that can be drawn"),
