@@ -29,12 +29,40 @@ def test_a_chart_has_labels_a_title_and_a_description_with_its_figures() -> None
     assert root.get("role") == "img"
     assert root.findtext(f"{SVG}title") == "max_same_errors, max_errors: what each value saves and kills"
     assert root.findtext(f"{SVG}desc") == (
-        "For all runs together. max_same_errors=2: saves 4 (20.0%), kills 1 (50.0%); max_same_errors=3: saves 3 (15.0%), kills 1 (50.0%); "
-        "max_same_errors=4: saves 2 (10.0%), kills 0 (0.0%); max_errors=2: saves 4 (20.0%), kills 1 (50.0%)."
+        "For all runs together. "
+        "max_same_errors=2: saves 4 (20.0%), kills 1 (50.0%), beyond the recording 1 (14.3%); "
+        "max_same_errors=3: saves 3 (15.0%), kills 1 (50.0%), beyond the recording 1 (14.3%); "
+        "max_same_errors=4: saves 2 (10.0%), kills 0 (0.0%), beyond the recording 1 (14.3%); "
+        "max_errors=2: saves 4 (20.0%), kills 1 (50.0%), beyond the recording 1 (14.3%)."
     )
     assert texts >= {"failed runs' model calls saved, %", "successful runs killed, %", "strong", "weak", "all runs", "2", "3", "4", "off"}
     assert texts >= {"error_streak alone, at each max_same_errors", "consecutive_errors alone, at each max_errors"}
     assert any(text.startswith("7 runs: 2 succeeded, 4 failed. Most savings come from weak models") for text in texts)
+
+
+def test_a_chart_says_how_many_runs_go_beyond_their_recording() -> None:
+    said = "are not halted where their own system stopped them; what would have come is not known."
+    assert _texts(swept("max_errors=2,3")) >= {f"Beyond the recording: 1 of the runs {said}"}
+    assert _texts(swept("max_errors=2,9")) >= {f"Beyond the recording: 1 to 2 of the runs {said}"}
+    assert not any(text.startswith("Beyond") for text in _texts(swept("max_steps=1")))
+
+
+def test_groups_without_known_outcomes_are_left_out_of_the_legend_and_named() -> None:
+    sweep = parse_sweep("max_errors=2,3")
+    more = [recorded("m", "a! a! =", source=f"nobody{i}") for i in range(6)]
+    plans = [(sweep, sweep.plans("production", {}))]
+    texts = _texts(audit_runs([*RUNS, *more], plan_of("production", {}), sweeps=plans))
+
+    assert "Left out, since no run is known to have succeeded or failed: nobody0, nobody1, nobody2, nobody3 and 2 more." in texts
+    assert texts >= {"strong", "weak", "all runs"}
+    assert "nobody0" not in texts
+    assert "all runs" in _texts(audit_runs(more[:1], plan_of("production", {}), sweeps=plans))
+
+
+def _texts(found: Audit) -> set[str]:
+    """Each line of text in the chart."""
+    root = ET.fromstring(chart(found, "svg").decode())
+    return {"".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")}
 
 
 def test_a_chart_is_the_same_every_time_and_leaves_no_global_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ def audited() -> Audit:
         ("calls_saved[plan=1] < 20%", "calls_saved is 4 of 20 (20.0%)", False),
         ("failures_stopped <= 1", "failures_stopped is 1 of 4 (25.0%)", True),
         ("capped_stopped_early < 1", "capped_stopped_early is 1 of 2 (50.0%)", False),
+        ("let_beyond > 1", "let_beyond is 1 of 7 (14.3%)", False),
+        ("let_beyond[guard=denied] > 1", "let_beyond is 2 of 7 (28.6%)", True),
         ("unknown_stopped > 99.5%", "unknown_stopped is 1 of 1 (100.0%)", True),
         ("median_kill_step < 4", "median_kill_step is 3", True),
         ("median_kill_step[guard=denied] < 4", "median_kill_step is not known", None),

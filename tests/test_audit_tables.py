@@ -68,8 +68,9 @@ def row(
     kills: Sequence[tuple[str, int]] = (),
     capped: int = 0,
     unknown: int = 0,
+    late: int = 0,
 ) -> GuardRow:
-    """``of``: failures, their model calls, successes, capped runs, runs of unknown outcome."""
+    """``of``: failures, their model calls, successes, capped runs, runs of unknown outcome; ``late``: capped ones halted at their end."""
     failures, calls, successes, caps, unknowns = of
     median = kills[0][1] if kills else None
     return GuardRow(
@@ -82,6 +83,7 @@ def row(
         tuple(kills),
         Share(capped, caps),
         Share(unknown, unknowns),
+        Share(caps - capped - late, failures + successes + unknowns),
     )
 
 
@@ -191,7 +193,7 @@ def test_a_halt_at_the_last_step_neither_saves_nor_kills() -> None:
     found = audit_runs(runs, plan_of("classic", {})).base
 
     assert [(each.reason, each.halts) for each in found.halts] == [("repeated_call", Share(2, 2))] * 2
-    assert found.together() == row("all", "all guards", (1, 4, 1, 1, 0))
+    assert found.together() == row("all", "all guards", (1, 4, 1, 1, 0), late=1)
     assert found.capped[-1].no_guard_helped == Share(1, 1)
 
 

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fsm_agent.audit.audit import audit_runs
+from fsm_agent.audit.pages import pages
+from fsm_agent.audit.plan import plan_of
 from fsm_agent.cli import cli
+from fsm_agent.language import ENGLISH
 from fsm_agent.traces.ledger import Importer, Ledger, Tally
 from tests.scripted_recordings import recorded
 
@@ -117,8 +121,16 @@ all  max_steps  -  4 (100.0%)
 max_steps is not given, so no cap on steps is tried out (classic).
 Most savings come from weak models: set limits by the rows of runs like yours, not by those of all runs. Here 100.0% of the calls saved are of weak.
 Of 1 run nobody said whether it succeeded: it is no success and no failure here.
-Tokens are those of the runs that tell them; ? means that none does."""
+Tokens are those of the runs that tell them, whose number stands beside them; ? means that none does."""
     )
+
+
+def test_a_median_of_tokens_that_few_runs_tell_says_of_how_many() -> None:
+    runs = [recorded(f"{i}", "a =", tokens=1387 if i < 3 else None) for i in range(9)]
+    found = audit_runs([*runs, recorded("x", "a a a", tokens=5)], plan_of("classic", {}))
+    halts = next(page for page in pages(found, ENGLISH, "source") if page.title == "Halt reasons under classic")
+
+    assert [(row[1], row[-1]) for row in halts.rows] == [("final_answer", "2,774 (of 3)"), ("repeated_call", "15")]
 
 
 def test_a_ledger_is_audited_as_the_file_that_was_imported_into_it(runs: Path) -> None:
@@ -164,6 +176,7 @@ def test_the_json_names_every_kill_and_tells_each_share(runs: Path) -> None:
         "kills": [{"run": "openai:2", "step": 3}],
         "capped_stopped_early": {"count": 0, "of": 0, "share": None},
         "unknown_stopped": {"count": 0, "of": 1, "share": 0.0},
+        "let_beyond": {"count": 0, "of": 4, "share": 0.0},
     }
     swept = [(row["value"], row["scope"], row["false_kills"]["count"]) for row in found["sweeps"][0]["rows"] if row["group"] == "all"]
     assert swept == [(3, "alone", 1), (3, "together", 1), (4, "alone", 0), (4, "together", 0)]
@@ -345,9 +358,9 @@ def test_a_sweep_is_printed_and_drawn(runs: Path) -> None:
         squeezed(result.output)
         .partition("max_errors: its guard alone\n")[2]
         .startswith("""\
-max_errors  source  failed runs stopped  their calls saved  successful runs killed  at step (median)  capped runs stopped early
-3  openai  1 (100.0%)  4 (57.1%)  1 (50.0%)  3  -
-5  openai  1 (100.0%)  2 (28.6%)  0 (0.0%)  -
+max_errors  source  failed runs stopped  their calls saved  successful runs killed  at step (median)  capped runs stopped early  beyond the recording
+3  openai  1 (100.0%)  4 (57.1%)  1 (50.0%)  3  -  0 (0.0%)
+5  openai  1 (100.0%)  2 (28.6%)  0 (0.0%)  -  0 (0.0%)
 
 max_steps is not given, so no cap on steps is tried out (none).""")
     )

@@ -9,6 +9,7 @@ import io
 import warnings
 from collections.abc import Sequence
 from itertools import cycle
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "png")
 NAME_SHOWN = 28
 """Characters of a group's name that the legend has room for."""
+
+_FOOT_PER_INCH = 16
+"""Characters of the lines below the picture that an inch has room for."""
+_NAMED = 4
+"""Groups without a line that are named."""
 
 _INK = "#1a1a1a"
 _STYLES: tuple[tuple[str, str, Any], ...] = (
@@ -64,7 +70,9 @@ def chart(audit: Audit, form: str) -> bytes:
 
 
 def _draw(figure: Figure, audit: Audit) -> None:
-    names = audit.group_names if len(audit.group_names) == 1 else (*audit.group_names, POOLED)
+    empty = _without_outcomes(audit)
+    drawn = tuple(name for name in audit.group_names if name not in empty)
+    names = (*drawn, POOLED) if len(audit.group_names) > 1 else drawn or (POOLED,)
     panels: Any = figure.subplots(2, len(audit.sweeps), sharex="col", sharey="row", squeeze=False)
     lines: list[Any] = []
     for column, sweep in enumerate(audit.sweeps):
@@ -80,7 +88,33 @@ def _draw(figure: Figure, audit: Audit) -> None:
     labels = [_plain("all runs" if name == POOLED else _short(name)) for name in names]
     figure.legend(lines, labels, loc="outside right upper", frameon=False, labelcolor=_INK)
     note = f"{audit.pooled.runs:,} runs: {audit.pooled.successes:,} succeeded, {audit.pooled.failures:,} failed."
-    figure.supxlabel(_plain(note if len(names) == 1 else f"{note} {_WARNING}"), fontsize=8, color=_INK)
+    said = [note if len(names) == 1 else f"{note} {_WARNING}", _beyond(audit), _left_out(empty)]
+    room = int(_FOOT_PER_INCH * figure.get_figwidth())
+    figure.supxlabel("\n".join(_plain(line) for text in said for line in wrap(text, room)), fontsize=8, color=_INK)
+
+
+def _without_outcomes(audit: Audit) -> tuple[str, ...]:
+    """Groups of which no run is known to have succeeded or failed: there is no line of theirs."""
+    return tuple(row.group for row in audit.base.groups if row.group != POOLED and not row.successes and not row.failures)
+
+
+def _left_out(groups: Sequence[str]) -> str:
+    if not groups:
+        return ""
+    more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+    return f"Left out, since no run is known to have succeeded or failed: {', '.join(_short(name) for name in groups[:_NAMED])}{more}."
+
+
+def _beyond(audit: Audit) -> str:
+    """How many runs are let go on beyond their recording, from the value that lets the fewest do so to that of the most."""
+    rows = [row for sweep in audit.sweeps for point in sweep.points if (row := point.alone(POOLED)) is not None]
+    counts = [row.let_beyond.count for row in rows]
+    if not any(counts):
+        return ""
+    span = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+    return (
+        f"Beyond the recording: {span} of the runs are not halted where their own system stopped them; what would have come is not known."
+    )
 
 
 def _styles(names: Sequence[str]) -> list[tuple[str, str, Any, float]]:
@@ -136,7 +170,9 @@ def _described(svg: bytes, audit: Audit) -> bytes:
     for sweep in audit.sweeps:
         rows = ((point.value, point.alone(POOLED)) for point in sweep.points)
         said += [
-            f"{sweep.limit}={_value(value)}: saves {row.calls_saved}, kills {row.false_kills}" for value, row in rows if row is not None
+            f"{sweep.limit}={_value(value)}: saves {row.calls_saved}, kills {row.false_kills}, beyond the recording {row.let_beyond}"
+            for value, row in rows
+            if row is not None
         ]
     description = escape(printable(f"For all runs together. {'; '.join(said)}."))
     text = svg.decode()

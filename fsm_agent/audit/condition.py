@@ -55,6 +55,7 @@ FIGURES: Mapping[str, Figure] = {
     "median_kill_step": Figure("guards", "the step at which they were"),
     "capped_stopped_early": Figure("guards", "capped runs halted before their last step, of the capped ones"),
     "unknown_stopped": Figure("guards", "runs of unknown outcome halted before their last step, of these"),
+    "let_beyond": Figure("guards", "runs not halted where their own system stopped them, of all"),
     "near_misses": Figure("near_misses", "runs that came within one of a limit, of all"),
     "capped": Figure("capped", "runs recorded to end at a cap, of all"),
     "no_guard_helped": Figure("capped", "capped runs that no guard halts before their last step, of the capped ones"),

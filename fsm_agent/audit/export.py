@@ -66,12 +66,7 @@ def _sweep_rows(sweep: SweptLimit) -> Iterator[dict[str, Any]]:
             rows = (("alone", point.alone(group.group)), ("together", point.tables.together(group.group)))
             for scope, row in rows:
                 if row is not None:
-                    yield {
-                        "value": point.value,
-                        "scope": scope,
-                        **{name: getattr(row, name) for name in _names(row)},
-                        "beyond": group.beyond,
-                    }
+                    yield {"value": point.value, "scope": scope, **{name: getattr(row, name) for name in _names(row)}}
 
 
 def write_csv(audit: Audit, folder: Path, notes: Sequence[str]) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fsm_agent.audit.audit import Audit
-from fsm_agent.audit.figures import percent
+from fsm_agent.audit.figures import POOLED, percent
 from fsm_agent.audit.runs import BUDGETS
 from fsm_agent.audit.tables import Tables
 from fsm_agent.language import Language
@@ -36,12 +36,15 @@ def notes(audit: Audit, lang: Language) -> Iterator[str]:
             n=helped.no_guard_helped.count,
             of=helped.no_guard_helped.of,
         )
-    if any(found.groups[-1].beyond.count for found in (audit.base, *audit.what_ifs)):
+    swept = (point for sweep in audit.sweeps for point in sweep.points)
+    if any(found.groups[-1].beyond.count for found in (audit.base, *audit.what_ifs)) or any(
+        (alone := point.alone(POOLED)) is not None and alone.let_beyond.count for point in swept
+    ):
         yield lang.say(
             "Beyond the recording: nothing halts these runs where their own system did, and what would have come then is not known."
         )
     if any(row.tokens_unknown for row in audit.base.halts):
-        yield lang.say("Tokens are those of the runs that tell them; ? means that none does.")
+        yield lang.say("Tokens are those of the runs that tell them, whose number stands beside them; ? means that none does.")
     if audit.damaged:
         yield lang.count("{n} damaged run was left out.", "{n} damaged runs were left out.", len(audit.damaged))
 

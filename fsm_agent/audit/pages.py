@@ -126,12 +126,19 @@ def _halts(found: Tables, groups: Sequence[str], lang: Language, group: str) -> 
             str(row.halts),
             *map(str, (row.successes, row.failures, row.unknown)),
             shown(row.median_steps),
-            shown(row.median_tokens),
+            _tokens(row, lang),
         )
         for row in found.halts
         if row.group in groups
     ]
     return Page(lang.say("Halt reasons under {plan}", plan=found.plan.name), columns, rows)
+
+
+def _tokens(row: HaltRow, lang: Language) -> str:
+    """The median, and of how many runs it is where not all tell their tokens."""
+    if row.median_tokens is None or not row.tokens_unknown:
+        return shown(row.median_tokens)
+    return lang.say("{tokens} (of {n})", tokens=shown(row.median_tokens), n=row.halts.count - row.tokens_unknown)
 
 
 def _guards(found: Tables, groups: Sequence[str], lang: Language, group: str) -> Page:
@@ -175,14 +182,15 @@ def _what_ifs(audit: Audit, groups: Sequence[str], lang: Language, group: str) -
 
 
 def _sweep(sweep: SweptLimit, groups: Sequence[str], lang: Language, group: str) -> Iterator[Page]:
-    columns = [sweep.limit, group, *(title for title, _ in _effects(lang))]
+    columns = [sweep.limit, group, *(title for title, _ in _effects(lang)), lang.say("beyond the recording")]
     alone, together = [], []
     for point in sweep.points:
         value = "off" if point.value is None else str(point.value)
         for name in groups:
             if (row := point.alone(name)) is not None:
-                alone.append((value, name, *(cell(row) for _, cell in _effects(lang))))
-            together.append((value, name, *(cell(point.tables.together(name)) for _, cell in _effects(lang))))
+                alone.append((value, name, *(cell(row) for _, cell in _effects(lang)), str(row.let_beyond)))
+            row = point.tables.together(name)
+            together.append((value, name, *(cell(row) for _, cell in _effects(lang)), str(row.let_beyond)))
     yield Page(lang.say("{limit}: its guard alone", limit=sweep.limit), columns, alone)
     if any(len(point.tables.plan.guards) > 1 for point in sweep.points):
         yield Page(lang.say("{limit}: all guards together", limit=sweep.limit), columns, together)

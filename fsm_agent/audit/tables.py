@@ -15,7 +15,7 @@ import attrs
 
 from fsm_agent.audit.figures import ALL_GUARDS, ANY_GUARD, POOLED, Share, groups_of, middle
 from fsm_agent.audit.plan import Plan
-from fsm_agent.audit.runs import AuditedRun, Bench, Near
+from fsm_agent.audit.runs import STOPPED, AuditedRun, Bench, Near
 from fsm_agent.guards import MaxSteps
 
 
@@ -76,6 +76,8 @@ class GuardRow:
     """Of the runs that were recorded to end at a cap: those halted before it."""
     unknown_stopped: Share
     """Of the runs of unknown outcome: those halted before their last step."""
+    let_beyond: Share
+    """Of all runs: those that it does not halt where their own system stopped them, so that they would have gone on."""
 
 
 class NearRun(NamedTuple):
@@ -215,6 +217,7 @@ def _guard_row(group: str, guard: str, runs: Sequence[AuditedRun], halts: Sequen
         kills=kills,
         capped_stopped_early=Share(sum(run.ending == "cap" for run, _ in early), sum(run.ending == "cap" for run in runs)),
         unknown_stopped=Share(sum(run.outcome == "unknown" for run, _ in early), unknown),
+        let_beyond=Share(sum(run.ending in STOPPED and not halt for run, halt in zip(runs, halts, strict=True)), len(runs)),
     )
 
 

@@ -107,8 +107,8 @@ def audit(
 
     --fail-if compares a figure of the tables: with a per cent sign its share, without one its count. Figures are runs, successes,
     failures, unknown, model_calls, beyond, damaged; halts, median_steps, median_tokens, tokens_unknown (of [reason=...]);
-    failures_stopped, calls_saved, false_kills, median_kill_step, capped_stopped_early, unknown_stopped; near_misses; capped,
-    no_guard_helped. Brackets choose the row:
+    failures_stopped, calls_saved, false_kills, median_kill_step, capped_stopped_early, unknown_stopped, let_beyond; near_misses;
+    capped, no_guard_helped. Brackets choose the row:
     false_kills[group=*, guard=no_progress, plan=1] is that of one guard, in each group, under the first --what-if;
     halts[reason=no_progress, outcome=success] and near_misses[outcome=failure] count the runs of one outcome, out of all.
 
