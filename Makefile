@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover check format diagrams diagrams-check messages bench clean
+.PHONY: help demo test cover check format diagrams diagrams-check messages lessons mutants bench clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,7 +63,13 @@ diagrams-check: $(DEV) ## Fail when the gallery is not current
 	$(BIN)/python -m fsm_agent.diagrams.gallery --check diagrams
 
 messages: $(DEV) ## Bring the Chinese catalogue up to date with the sentences in the code
-	$(BIN)/python tests/catalogue.py
+	$(BIN)/python -m tests.catalogue
+
+lessons: $(DEV) ## Put what the commands print now into the lessons
+	$(BIN)/python -m tests.update_lessons
+
+mutants: $(DEV) ## Put small faults into the table and the guards; each must be noticed (15 minutes)
+	$(BIN)/python -m tests.mutants
 
 bench: $(DEV) ## Measure the machine against a bare loop, as ratios
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only -q

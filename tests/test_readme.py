@@ -32,7 +32,7 @@ def test_the_transition_table_is_current() -> None:
 
 @pytest.mark.skipif(not all((DATA / file).exists() for file in FILES), reason="the recorded runs in ../shared/data are not here")
 def test_the_table_of_limits_is_what_the_recorded_runs_give() -> None:
-    assert replaced(README, "limits", limits_table()) == README, "run `python tests/update_readme.py`"
+    assert replaced(README, "limits", limits_table()) == README, "run `python -m tests.update_readme`"
 
 
 def test_the_scenario_table_says_how_they_end() -> None:

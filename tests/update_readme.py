@@ -1,4 +1,4 @@
-"""Puts what the README restates into it, from its one place: ``python tests/update_readme.py``."""
+"""Puts what the README restates into it, from its one place: ``python -m tests.update_readme``."""
 
 from __future__ import annotations
 
