@@ -75,6 +75,29 @@ No other value of these limits changes the end: max_repeats, count_malformed."""
     )
 
 
+def test_in_a_pipe_long_calls_are_shortened_and_lines_wrapped_and_the_json_has_them_whole(tmp_path: Path) -> None:
+    path = tmp_path / "long.json"
+    words = json.dumps({"query": "one word after the other " * 40})
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "a task"}]
+    for i in range(4):
+        call = {"id": str(i), "type": "function", "function": {"name": "search", "arguments": words}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": str(i), "content": "Error: nothing was found"})
+    path.write_text(json.dumps({"id": "1", "messages": messages}), encoding="utf-8")
+    result = explain(path)
+
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 130
+    assert result.stdout.splitlines()[1:4] == [
+        "Halted(error_streak) at step 3, 3 model calls",
+        "stopped: the same call failed 3 times in a row (search{query=one word after the other one word after",
+        "the ot…)",
+    ]
+    message = json.loads(explain(path, "--json").stdout)["message"]
+    assert message.startswith("stopped: the same call failed 3 times in a row (search{")
+    assert len(message) > 200
+
+
 def test_the_certificate_of_a_trace_is_that_of_the_scenario_it_recorded(tmp_path: Path) -> None:
     trace = tmp_path / "b.jsonl"
     assert CliRunner().invoke(cli, ["run", "b", "--lang", "en", "--trace", str(trace)]).exit_code == 3
@@ -93,7 +116,8 @@ def test_a_trace_under_looser_guards_goes_beyond_its_recording(tmp_path: Path) -
 
     certificate = json.loads(explain(trace, "--guards", "classic", "--limits", "max_steps=30", "--json").output)
     assert (certificate["reason"], certificate["step"], certificate["beyond_recording"]) == (None, 6, True)
-    assert "what would have come is beyond the recording" in explain(trace, "--guards", "classic", "--limits", "max_steps=30").output
+    output = explain(trace, "--guards", "classic", "--limits", "max_steps=30").output
+    assert "what would have come is beyond the recording" in output.replace("\n", " ")
 
 
 def test_a_false_kill_is_called_one() -> None:

@@ -12,6 +12,11 @@ from fsm_agent.guards import MaxSteps, Reading
 from fsm_agent.language import Language
 from fsm_agent.text import first_line
 
+_CALL_SHOWN = 60
+"""Characters of a call that the headline has room for."""
+_MESSAGE_SHOWN = 300
+"""Characters of the headline, whatever it quotes."""
+
 
 def head(certificate: Certificate, lang: Language) -> Iterator[str]:
     """What happened, in a few lines."""
@@ -23,10 +28,19 @@ def head(certificate: Certificate, lang: Language) -> Iterator[str]:
     else:
         yield lang.say("Halted({reason}) at step {step}, {calls}", reason=ended.reason, step=ended.step, calls=calls)
     if certificate.answer is None:
-        yield certificate.message
+        yield _short(certificate)
     else:
         yield lang.say("answer: {answer}", answer=first_line(certificate.answer))
     yield from _verdict(certificate, lang)
+
+
+def _short(certificate: Certificate) -> str:
+    """The end in one sentence, with the calls that it quotes shortened: the evidence, and the JSON, have them whole."""
+    message = certificate.message
+    for each in certificate.evidence:
+        if len(each.text) > _CALL_SHOWN:
+            message = message.replace(each.text, first_line(each.text, _CALL_SHOWN))
+    return first_line(message, _MESSAGE_SHOWN)
 
 
 def _verdict(certificate: Certificate, lang: Language) -> Iterator[str]:

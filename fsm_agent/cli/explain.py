@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,12 @@ from fsm_agent.text import printable
 if TYPE_CHECKING:
     from fsm_agent.audit.case import Case
     from fsm_agent.guards import Guard
+
+
+PIPED_COLUMNS = 100
+"""Columns of a line that goes into a pipe or a file."""
+CELL_COLUMNS = 60
+"""Columns of a table's cell there."""
 
 
 @click.command()
@@ -60,14 +68,24 @@ def explain(
         print_json(plain(certificate))
         return
     for line in head(certificate, lang):
-        click.echo(printable(line))
+        _say(line)
     for page in pages(certificate, lang):
         click.echo()
-        print_table(page.title, page.columns, page.rows)
+        print_table(page.title, page.columns, [[_wrapped(cell, CELL_COLUMNS) for cell in row] for row in page.rows])
     if said := list(foot(certificate, lang)):
         click.echo()
         for line in said:
-            click.echo(printable(line))
+            _say(line)
+
+
+def _say(line: str) -> None:
+    click.echo(_wrapped(printable(line), PIPED_COLUMNS))
+
+
+def _wrapped(text: str, columns: int) -> str:
+    """In a pipe, text is wrapped; a terminal does so by itself."""
+    piped = sys.stdout is None or not sys.stdout.isatty()
+    return "\n".join(wrap(text, columns, break_on_hyphens=False)) if piped else text
 
 
 def case_from(
