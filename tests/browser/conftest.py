@@ -31,9 +31,16 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each file's tests together on one worker: while Playwright's event loop runs in a thread, no other can."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser a session. Skips where Chromium or Playwright is missing."""
+    """One browser a file, closed before another file's tests. Skips where Chromium or Playwright is missing."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
