@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from fsm_agent.cli import cli
 from fsm_agent.table import ROWS
+from fsm_agent.traces.ledger import Importer, Ledger, Tally
+from tests.scripted_recordings import recorded
 from tests.test_cli_audit import RUNS
 
 TAU = Path(__file__).parent.parent.parent / "shared" / "data" / "tau-bench-airline-gpt-4o.json"
@@ -452,6 +454,19 @@ def test_replay_reads_a_ledger_as_the_file_that_was_imported_into_it(tmp_path: P
         of_file, of_ledger = call("replay", "runs.jsonl", *options), call("replay", "runs.db", *options)
         assert (of_file.exit_code, of_ledger.exit_code) == (0, 0)
         assert of_ledger.stdout == of_file.stdout.replace("runs.jsonl", "runs.db")
+
+
+def test_replay_tells_runs_of_one_id_in_a_ledger_apart(tmp_path: Path) -> None:
+    book = tmp_path / "runs.db"
+    with Ledger.create_or_open(book) as ledger:
+        importer, tally = Importer(ledger, lambda _: ()), Tally()
+        for source, script in (("one", "a ="), ("other", "a a ="), ("other", "a a a =")):
+            importer.take(recorded("7", script, source=source), f"{source}.json", tally)
+        importer.flush(tally)
+
+    told = json.loads(call("replay", book, "--json").stdout)
+    assert told["runs"] == 3
+    assert told["by_run"] == {"7": "final_answer", "other:7": "final_answer", "other:7#2": "repeated_call"}
 
 
 def test_replay_counts_one_run_as_one(tmp_path: Path) -> None:
