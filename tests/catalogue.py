@@ -24,8 +24,9 @@ def extracted() -> Catalog:
     catalogue = Catalog()
     for path, _, message, _, _ in extract_from_dir(PACKAGE, method_map=[("**.py", "python")], keywords=KEYWORDS):
         catalogue.add(message, locations=[(f"fsm_agent/{Path(path).as_posix()}", 0)])
-    for label in (*(row.label for row in ROWS), *(guard.label for guard in BUILT_IN.values() if isinstance(guard.label, str))):
-        catalogue.add(label, locations=[("fsm_agent/table.py", 0)])
+    labels = (*(row.label for row in ROWS), *(guard.label for guard in BUILT_IN.values() if isinstance(guard.label, str)))
+    for label in labels:
+        catalogue.add(str(label), locations=[("fsm_agent/table.py", 0)])
     return catalogue
 
 
