@@ -177,7 +177,7 @@ def test_a_step_number_is_equal_to_itself_and_passes_for_a_number() -> None:
     assert len(counted) > before
 
 
-def test_of_a_streak_its_length_counts_and_not_its_evidence() -> None:
+def test_of_a_streak_its_length_counts_and_whether_it_grew() -> None:
     long = NONE
     for _ in range(40):
         long = long.grown(Evidence(1, "timeout", "no"), 50)
@@ -187,7 +187,7 @@ def test_of_a_streak_its_length_counts_and_not_its_evidence() -> None:
 
 
 @given(
-    st.sampled_from([ConsecutiveErrors(3, warn_at=2), MalformedStreak(3), ErrorStreak(2), EmptyReply(2), Denied(2)]),
+    st.sampled_from([ConsecutiveErrors(3, warn_at=2), MalformedStreak(3), ErrorStreak(2), EmptyReply(2), Denied(2), RepeatedCall(2)]),
     st.lists(st.sampled_from(STEPS)),
 )
 def test_without_its_evidence_a_memory_gives_the_same_verdicts(guard: Guard, steps: list[tuple[Any, ...]]) -> None:

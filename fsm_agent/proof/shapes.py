@@ -1,7 +1,7 @@
 """Memories as the search compares them: a memory's shape is a text, and memories with equal shapes behave alike.
 
-The shape of a value is its ``repr``, but for three things: evidence, which is there for people, has none of its content in it (of a
-streak only its length counts, and whether it grew); a step number is a name, such as ``step#7``; and things of unknown type are refused.
+The shape of a value is its ``repr``, but for three things: evidence, which is there for people, has none of its content in it (in the
+memories of this package's guards it is left out); a step number is a name, such as ``step#7``; and things of unknown type are refused.
 Names of calls and texts (``work#3``, ``seen#1``) stand in a shape as they are; ``canonical`` numbers them by their first appearance, so
 that runs that differ in names alone are the same.
 """
@@ -22,11 +22,13 @@ import msgspec
 
 from fsm_agent import events
 from fsm_agent.guards import Evidence
-from fsm_agent.guards.streaks import Streak
 
 STEP = "step"
 NOW = "step#now"
 _OWN = "fsm_agent."
+_GUARDS = "fsm_agent.guards."
+_FOR_PEOPLE = frozenset({"evidence", "omitted"})
+"""Fields of the memories of this package's guards that no verdict comes from (``tests/test_proof_watching.py`` tries that)."""
 
 _ATOMS = frozenset({int, float, str, bytes, bool, NoneType, complex})
 _ORDERED: dict[type, str] = {tuple: "()", list: "[]", deque: "<>"}
@@ -145,8 +147,6 @@ class Settler:
     def _settle(self, value: Any, kind: type) -> tuple[Any, str]:  # noqa: PLR0911  # one return for each kind of value
         if kind is StepNumber:
             return value, f"step#{value.number}"
-        if kind is Streak:
-            value = Streak(value.length, grew=value.grew)  # the rest is evidence, and what was left out of it
         if kind is Blank:
             return value, "?"  # the guard that looked at it is found out by now, and the search is about to start again
         if kind.__module__ == events.__name__:
@@ -184,6 +184,10 @@ class Settler:
 
     def _record(self, value: Any, kind: type, fields: tuple[str, ...]) -> tuple[Any, str]:
         before = [getattr(value, name) for name in fields]
+        if kind.__module__.startswith(_GUARDS):
+            shown = {name: () for name in fields if name in _FOR_PEOPLE and getattr(value, name)}
+            if shown:
+                return self.settle(_replaced(value, kind, shown))
         parts, shape = self._parts(before)
         changes = {name: new for name, new, old in zip(fields, parts, before, strict=True) if new is not old}
         return (_replaced(value, kind, changes) if changes else value), f"{kind.__name__}({shape})"
