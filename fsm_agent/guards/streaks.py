@@ -19,9 +19,19 @@ Counts = tuple[tuple[str, int], ...]
 
 def kept(evidence: tuple[Evidence, ...], new: Evidence, limit: int) -> tuple[Evidence, ...]:
     """The evidence with one piece more: the latest, as many as ``limit``; where that is too much to show, the first and the last few."""
+    if evidence and evidence[-1].text == new.text:
+        new = Evidence(new.step, new.kind, evidence[-1].text)  # one text, however often the same happens
     if limit <= SHOWN:
         return (*evidence[1 - limit :], new) if limit > 1 else (new,)
     return (*evidence, new) if len(evidence) < SHOWN else (*evidence[:FIRST], *evidence[FIRST + 1 :], new)
+
+
+def _one_more(counts: Counts, kind: str) -> Counts:
+    """The counts with one more of this kind. Most often it is the only kind, and nothing else is kept of the way there."""
+    if len(counts) == 1 and counts[0][0] == kind:
+        return ((kind, counts[0][1] + 1),)
+    others = {**dict(counts), kind: dict(counts).get(kind, 0) + 1}
+    return tuple(sorted(others.items()))
 
 
 class Streak(Value, frozen=True):
@@ -39,9 +49,7 @@ class Streak(Value, frozen=True):
         """One more. ``limit`` bounds what is kept."""
         omitted = self.omitted
         if limit > SHOWN and len(self.evidence) == SHOWN:
-            counts = dict(omitted)
-            counts[self.evidence[FIRST].kind] = counts.get(self.evidence[FIRST].kind, 0) + 1
-            omitted = tuple(sorted(counts.items()))
+            omitted = _one_more(omitted, self.evidence[FIRST].kind)
         return Streak(self.length + 1, kept(self.evidence, evidence, limit), grew=True, omitted=omitted)
 
     def passed_over(self) -> Streak:
