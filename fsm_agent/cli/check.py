@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +73,8 @@ def check(
             format_of(output, None)
             keep_apart([source] if source is not None and is_path(source) else [], {"--output": output})
         configuration = _configuration(source, preset, limits, paths)
-        proof = prove(configuration.guards, max_states=max_states, batch=batch)
+        with _waiting():
+            proof = prove(configuration.guards, max_states=max_states, batch=batch)
     report = Report(configuration, proof, lang)
     run = _named(proof, witness)
     if output is not None and run is None:
@@ -86,6 +89,15 @@ def check(
         with faults():
             draw_run(run, configuration.name, output, None)
     context.exit(DONE if proof.verdict == "proved" else DIFFERS)
+
+
+def _waiting() -> AbstractContextManager[object]:
+    """A sign of life on a terminal's stderr: a search may take a minute."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status("searching")
 
 
 def _configuration(source: str | None, preset: str | None, limits: str, paths: tuple[str, ...]) -> Configuration:

@@ -85,7 +85,7 @@ class Report:
             yield say("that rests on: {guards}", guards=", ".join(proof.core))
         cycles = say("each cycle of the machine passes {spends}, which spends a model call", spends=", ".join(proof.structure.spends))
         person = say("{edges} is a person's own doing", edges=", ".join(proof.structure.of_a_person))
-        yield f"{cycles}; {person}" if proof.structure.of_a_person else cycles
+        yield say("; ").join([cycles, person] if proof.structure.of_a_person else [cycles])
 
     def _at_most(self, bound: Bound, what: str) -> str:
         say = self.lang.say
