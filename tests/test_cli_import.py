@@ -397,3 +397,14 @@ def test_bad_input_leaves_a_good_ledger_as_it_was_to_the_byte(text: bytes, tmp_p
     assert result.exit_code == 2
     assert book.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json", "good.json", "l.db"]
+
+
+def test_a_ledger_that_was_made_and_never_filled_is_filled(tmp_path: Path) -> None:
+    good, book = tmp_path / "good.json", tmp_path / "l.db"
+    good.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]', encoding="utf-8")
+    with closing(sqlite3.connect(book)) as connection:  # as an import leaves it that is killed before its first batch
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert book.stat().st_size
+    assert CliRunner().invoke(cli, ["import", str(good), "--ledger", str(book)]).exit_code == 0
+    with Ledger.open(book) as ledger:
+        assert len(ledger) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,13 +105,14 @@ def import_files(
     Raises ``LedgerError``; what was imported until then is in the ledger.
     """
     from fsm_agent.traces.ledger import Importer, Ledger, Tally
+    from fsm_agent.traces.ledger.errors import EmptyLedgerError
     from fsm_agent.traces.recordings import Damaged
 
     reports: list[FileReport] = []
     ledger: Ledger | None = None
     held: int | None = None
     if book.is_dir() or (book.exists() and book.stat().st_size):
-        with Ledger.open(book) as there:  # what is no ledger is refused before anything is read
+        with suppress(EmptyLedgerError), Ledger.open(book) as there:  # what is no ledger is refused before anything is read
             held = len(there)
     with ExitStack() as opened:
         for file in files:

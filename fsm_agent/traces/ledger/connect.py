@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fsm_agent.traces.ledger import schema
-from fsm_agent.traces.ledger.errors import LedgerError, told
+from fsm_agent.traces.ledger.errors import EmptyLedgerError, LedgerError, told
 
 BUSY_S = 3.0
 """How long another process is waited for. Imports lock the file for a batch's moment only, so two of them get along."""
@@ -62,7 +62,7 @@ def _opened(path: Path, prepare: Callable[[sqlite3.Connection, Path], None]) -> 
 
 def _check_for_reading(connection: sqlite3.Connection, path: Path) -> None:
     if not schema.check(connection, path):
-        raise LedgerError(f"{path} is empty; fill it with: fsm-agent import FILES --ledger {path}")
+        raise EmptyLedgerError(f"{path} is empty; fill it with: fsm-agent import FILES --ledger {path}")
     connection.execute("PRAGMA query_only = ON")  # not mode=ro, which cannot clear up after an import that was killed
 
 

@@ -12,6 +12,10 @@ class LedgerError(ValueError):
     """A ledger that cannot be used, or a request that it cannot meet, in one line."""
 
 
+class EmptyLedgerError(LedgerError):
+    """There is nothing in the file yet: an import was killed as it made it, or the file is new."""
+
+
 @contextmanager
 def told(path: Path) -> Iterator[None]:
     """Within, SQLite's errors become a ``LedgerError`` that names the file."""
