@@ -16,12 +16,14 @@ from fsm_agent.guards import (
     Reading,
     RepeatedCall,
     TokenBudget,
+    predicate,
     progress,
 )
 from fsm_agent.guards.streaks import FIRST, SHOWN, Streak
 from fsm_agent.machine import Run, Taken
 from fsm_agent.protocols import RecordedProtocol
-from tests.guard_steps import Events, batch, did, failed, malformed, said
+from fsm_agent.table import PARSING
+from tests.guard_steps import FINAL, Events, batch, did, failed, malformed, said
 
 POLL, LOOK = ToolSpec("wait", polls=True), ToolSpec("look", volatile=("pid",))
 
@@ -171,6 +173,21 @@ def test_the_longest_wait_is_the_first_of_its_length_and_no_wait_is_none() -> No
     assert read(Deadline(50), *at).evidence == ()
     later = [*at, (ModelReplied(Reply("c"), at=103.0),), (ModelReplied(Reply("d"), at=106.0),)]
     assert read(Deadline(50), *later).evidence == (Evidence(3, "model", "3 s"),)
+
+
+# --- predicates --------------------------------------------------------------------------------------------------
+
+
+def test_a_predicate_shows_the_last_calls_only_where_it_trips() -> None:
+    late = predicate(lambda run: run.calls > 1, reason="late")
+    assert read(late, did("look", n=1)).evidence == ()
+    assert read(late, did("look", n=1), did("look", n=2)).evidence == (Evidence(2, "call", "look{n=2}"),)
+
+
+def test_a_predicate_may_trip_before_anything_was_called() -> None:
+    run = fed(predicate(lambda run: run.calls == 0, reason="idle", watches=PARSING), FINAL)
+    assert run.reason == "final_answer"
+    assert run.readings == (Reading("idle", 1, 1, trips=True),)
 
 
 # --- the table ---------------------------------------------------------------------------------------------------
