@@ -13,6 +13,7 @@ import click
 from fsm_agent.cli.common import (
     DIFFERS,
     DONE,
+    PRESETS,
     WRONG_USE,
     Fault,
     faults,
@@ -48,39 +49,51 @@ class Question:
     error_pattern: str | None = None
 
 
+_OPTIONS = (
+    click.option(
+        "--guards",
+        "preset",
+        type=click.Choice(PRESETS),
+        default="production",
+        show_default=True,
+        help="The guards that are tried out.",
+    ),
+    click.option(
+        "--limits",
+        default="",
+        metavar="LIMITS",
+        help="Other limits for them, as in max_errors=3,max_steps=30. Without max_steps there is no cap.",
+    ),
+    click.option("--what-if", "what_ifs", multiple=True, metavar="LIMITS", help="Compare with these limits in place of those; repeatable."),
+    click.option(
+        "--sweep",
+        "sweeps",
+        multiple=True,
+        metavar="LIMIT=A..B",
+        help="Try each value of a limit: max_errors=1..6, or max_errors=2,4,8; repeatable.",
+    ),
+    click.option("--where", multiple=True, metavar="CONDITION", help="Only these runs, as in outcome=failure,steps>=10; repeatable."),
+    click.option("--by", type=click.Choice(["source", "model", "file"]), default="source", show_default=True, help="How runs are grouped."),
+    click.option("--format", "form", help="The format of the files that are no ledgers. [default: detected]"),
+    click.option(
+        "--error-pattern",
+        metavar="REGEX",
+        help="In these files, a tool result in which this is found is an error. [default: the format's own rule]",
+    ),
+)
+
+
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that make a ``Question``, for every command that asks one."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCE...")
-@click.option(
-    "--guards",
-    "preset",
-    type=click.Choice(["production", "classic", "none"]),
-    default="production",
-    show_default=True,
-    help="The guards that are tried out.",
-)
-@click.option(
-    "--limits",
-    default="",
-    metavar="LIMITS",
-    help="Other limits for them, as in max_errors=3,max_steps=30. Without max_steps there is no cap.",
-)
-@click.option("--what-if", "what_ifs", multiple=True, metavar="LIMITS", help="Compare with these limits in place of those; repeatable.")
-@click.option(
-    "--sweep",
-    "sweeps",
-    multiple=True,
-    metavar="LIMIT=A..B",
-    help="Try each value of a limit: max_errors=1..6, or max_errors=2,4,8; repeatable.",
-)
+@question_options
 @click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), help="Draw the sweeps into this file (.svg or .png).")
-@click.option("--where", multiple=True, metavar="CONDITION", help="Only these runs, as in outcome=failure,steps>=10; repeatable.")
-@click.option("--by", type=click.Choice(["source", "model", "file"]), default="source", show_default=True, help="How runs are grouped.")
-@click.option("--format", "form", help="The format of the files that are no ledgers. [default: detected]")
-@click.option(
-    "--error-pattern",
-    metavar="REGEX",
-    help="In these files, a tool result in which this is found is an error. [default: the format's own rule]",
-)
 @click.option(
     "--fail-if", "conditions", multiple=True, metavar="CONDITION", help="Exit with 1 if it holds, as in 'false_kills > 0.5%'; repeatable."
 )

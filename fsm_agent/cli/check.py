@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import DIFFERS, DONE, Fault, colour, faults, json_option, keep_apart, lang_option, print_json, print_table
+from fsm_agent.cli.common import (
+    DIFFERS,
+    DONE,
+    PRESETS,
+    Fault,
+    colour,
+    faults,
+    json_option,
+    keep_apart,
+    lang_option,
+    print_json,
+    print_table,
+)
 from fsm_agent.language import Language
 
 if TYPE_CHECKING:
@@ -21,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", required=False)
-@click.option("--preset", type=click.Choice(["classic", "production", "none"]), help="The guards to begin with. [default: classic]")
+@click.option("--preset", type=click.Choice(PRESETS), help="The guards to begin with. [default: classic]")
 @click.option(
     "--limits", default="", metavar="LIMITS", help="Other limits, and the guards that they are of, as in max_steps=6,max_errors=2."
 )

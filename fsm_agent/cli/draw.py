@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, keep_apart, lang_option
+from fsm_agent.cli.common import PRESETS, Fault, faults, keep_apart, lang_option
 from fsm_agent.formats import CHARTS, ENDINGS
 from fsm_agent.language import Language
 
@@ -34,7 +34,7 @@ VIEWS = ("path", "unrolled", "machine", "heat", "diff")
 @click.option(
     "--guards",
     "preset",
-    type=click.Choice(["production", "classic", "none"]),
+    type=click.Choice(PRESETS),
     help="The guards. [default: a run's own; of recordings, none]",
 )
 @click.option("--limits", default="", metavar="LIMITS", help="Other limits for them, as in max_errors=3,max_steps=30.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm_agent.cli.common import Fault, faults, json_option, lang_option, print_json, print_table
+from fsm_agent.cli.common import PRESETS, Fault, faults, json_option, lang_option, print_json, print_table
 from fsm_agent.language import Language
 from fsm_agent.text import printable
 
@@ -31,7 +31,7 @@ CELL_COLUMNS = 60
 @click.option(
     "--guards",
     "preset",
-    type=click.Choice(["production", "classic", "none"]),
+    type=click.Choice(PRESETS),
     help="The guards. [default: the run's own; of a recording, production]",
 )
 @click.option("--limits", default="", metavar="LIMITS", help="Other limits for them, as in max_errors=3,max_steps=30.")

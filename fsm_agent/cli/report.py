@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fsm_agent.cli.audit import Question, audited, lang_group
+from fsm_agent.cli.audit import Question, audited, lang_group, question_options
 from fsm_agent.cli.common import Fault, faults, lang_option, with_progress
 from fsm_agent.language import Language
 from fsm_agent.text import printable
@@ -23,36 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page to write, such as report.html."
 )
-@click.option(
-    "--guards",
-    "preset",
-    type=click.Choice(["production", "classic", "none"]),
-    default="production",
-    show_default=True,
-    help="The guards that are tried out.",
-)
-@click.option(
-    "--limits",
-    default="",
-    metavar="LIMITS",
-    help="Other limits for them, as in max_errors=3,max_steps=30. Without max_steps there is no cap.",
-)
-@click.option("--what-if", "what_ifs", multiple=True, metavar="LIMITS", help="Compare with these limits in place of those; repeatable.")
-@click.option(
-    "--sweep",
-    "sweeps",
-    multiple=True,
-    metavar="LIMIT=A..B",
-    help="Try each value of a limit: max_errors=1..6, or max_errors=2,4,8; repeatable.",
-)
-@click.option("--where", multiple=True, metavar="CONDITION", help="Only these runs, as in outcome=failure,steps>=10; repeatable.")
-@click.option("--by", type=click.Choice(["source", "model", "file"]), default="source", show_default=True, help="How runs are grouped.")
-@click.option("--format", "form", help="The format of the files that are no ledgers. [default: detected]")
-@click.option(
-    "--error-pattern",
-    metavar="REGEX",
-    help="In these files, a tool result in which this is found is an error. [default: the format's own rule]",
-)
+@question_options
 @lang_option
 def report(sources: tuple[Path, ...], output: Path, lang: Language, **asked: Any) -> None:
     """Write one HTML page with all that `fsm-agent audit` says of the runs in SOURCE..., with pictures and the runs worth a look.

@@ -18,6 +18,7 @@ from fsm_agent.diagrams.machine import machine_view
 from fsm_agent.diagrams.palette import theme_of
 from fsm_agent.diagrams.path import path_view
 from fsm_agent.diagrams.unrolled import unrolled_view
+from fsm_agent.formats import PICTURES
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHARTS", "FORMATS", "View", "draw_machine", "draw_path", "machine_view", "path_view", "render", "unrolled_view", "with_legend"]
 
-FORMATS = ("svg", "png", "pdf", "dot", "mermaid", "text")
+FORMATS = PICTURES
 """What ``render`` can make of any view."""
 
 CHARTS = ("scxml", "xstate")

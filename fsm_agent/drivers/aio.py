@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from fsm_agent.drivers.calls import cancelled_observation, timed_out, too_late
+from fsm_agent.drivers.calls import cancelled_observation, timed_out, too_late, up_at
 from fsm_agent.drivers.setup import Hook, Result, deadline_of, prepare
 from fsm_agent.events import (
     AskModel,
@@ -152,14 +152,13 @@ class _Batch:
         async with self._slots:
             begun = time.monotonic()
             tool = self._tools.get(call.name)
-            ups = [begun + tool.timeout_s] if tool is not None and tool.timeout_s is not None else []
-            ups += [self._until] if self._until is not None else []
+            up = up_at(tool, begun, self._until)
             if self._until is not None and begun >= self._until:
                 self._seen[index] = too_late(call, self._lang)
                 return
             self._started.add(index)
             try:
-                async with asyncio.timeout(min(ups) - begun if ups else None):
+                async with asyncio.timeout(None if up is None else up - begun):
                     if tool is not None and tool.is_async:
                         self._seen[index] = await tool.aobserve(call, self._lang)
                     else:

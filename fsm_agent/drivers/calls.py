@@ -92,10 +92,7 @@ class _Batch:
             if self._until is not None and now >= self._until:
                 self.seen[index] = too_late(self._calls[index], self._lang)
                 continue
-            tool = self._tools.get(self._calls[index].name)
-            limits = [now + tool.timeout_s] if tool is not None and tool.timeout_s is not None else []
-            limits += [self._until] if self._until is not None else []
-            self._running[index] = now, min(limits, default=None)
+            self._running[index] = now, up_at(self._tools.get(self._calls[index].name), now, self._until)
             context = contextvars.copy_context()
             threading.Thread(target=context.run, args=(self._make, index), name=f"tool {self._calls[index].name}", daemon=True).start()
         return bool(self._running)
@@ -124,6 +121,13 @@ class _Batch:
             self._results.put((index, observe(self._tools, self._calls[index], self._lang)))
         except KeyboardInterrupt as error:
             self._results.put((index, error))
+
+
+def up_at(tool: Tool | None, begun: float, until: float | None) -> float | None:
+    """When a call that began at ``begun`` is not waited for any more: by its tool's timeout or the run's; None: it is waited for."""
+    limits = [begun + tool.timeout_s] if tool is not None and tool.timeout_s is not None else []
+    limits += [until] if until is not None else []
+    return min(limits, default=None)
 
 
 def timed_out(call: ToolCall, lang: Language, after_s: float) -> Observation:
