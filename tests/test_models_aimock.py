@@ -36,6 +36,10 @@ def careless() -> Iterator[Aimock]:
         yield server
 
 
+def output(text: str, tool: str = "add") -> str:
+    return f'<tool_output tool="{tool}">\n{text}\n</tool_output>'
+
+
 def timeless(reply: Reply) -> Reply:
     assert reply.latency_s is not None
     assert 0 < reply.latency_s < 30
@@ -67,7 +71,7 @@ def test_a_tool_call_its_result_and_the_answer(aimock: Aimock, way: Way) -> None
             "content": "I add.",
             "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a":3,"b":4}'}}],
         },
-        {"role": "tool", "content": "7", "tool_call_id": "call_1"},
+        {"role": "tool", "content": output("7"), "tool_call_id": "call_1"},
     ]
 
 
@@ -84,7 +88,7 @@ def test_a_tool_call_its_result_and_the_answer(aimock: Aimock, way: Way) -> None
 def test_a_text_protocol_needs_no_tools_of_the_server(aimock: Aimock, way: Way, protocol: Protocol, call: str, answer: str) -> None:
     aimock.add(
         {"match": {"userMessage": "What is 3 + 4?"}, "response": {"content": call}},
-        {"match": {"userMessage": "Observation: 7"}, "response": {"content": answer}},
+        {"match": {"userMessage": "Observation: "}, "response": {"content": answer}},
     )
     run = way.run(way.model(aimock.url), "What is 3 + 4?", [add], protocol)
     assert (run.reason, answer_of(run), run.step) == ("final_answer", "It is 7.", 2)
@@ -93,7 +97,7 @@ def test_a_text_protocol_needs_no_tools_of_the_server(aimock: Aimock, way: Way, 
     assert [(message["role"], message["content"]) for message in body["messages"][1:]] == [
         ("user", "What is 3 + 4?"),
         ("assistant", call),
-        ("user", "Observation: 7"),
+        ("user", f"Observation: {output('7')}"),
     ]
 
 
@@ -106,7 +110,11 @@ def test_three_parallel_calls_get_three_results_in_their_order(aimock: Aimock, w
     )
     run = way.run(way.model(aimock.url), "Three sums", [add, mul])
     assert answer_of(run) == "2, 2 and 4"
-    assert [message["content"] for message in aimock.requests()[1]["body"]["messages"][-3:]] == ["2", "2", "4"]
+    assert [message["content"] for message in aimock.requests()[1]["body"]["messages"][-3:]] == [
+        output("2"),
+        output("2", "mul"),
+        output("4"),
+    ]
     assert [message["tool_call_id"] for message in aimock.requests()[1]["body"]["messages"][-3:]] == ["call_0", "call_1", "call_2"]
 
 

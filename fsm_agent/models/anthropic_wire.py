@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fsm_agent.events import Message, Reply, ToolRequest, ToolSpec, Usage
-from fsm_agent.models.conversation import Names, arguments_object, paired, schema_of
+from fsm_agent.models.conversation import Names, arguments_object, conversation, schema_of
 from fsm_agent.models.errors import BrokenOff, NoReply
 from fsm_agent.models.wary import as_count, as_json, as_list, as_mapping, as_text
 
@@ -32,8 +32,7 @@ def request_of(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[s
     names = Names(tools)
     system: list[str] = []
     turns: list[dict[str, Any]] = []
-    called: dict[str, dict[str, Any]] = {}
-    for message in paired(messages):
+    for message in conversation(messages, tools, names):
         if message.role == "system":
             system.append(message.content)
             continue
@@ -43,7 +42,6 @@ def request_of(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[s
             turns[-1]["content"] += blocks
         elif blocks:
             turns.append({"role": role, "content": blocks})
-        called |= {block["name"]: {"name": block["name"], "input_schema": {"type": "object"}} for block in blocks if "name" in block}
     request: dict[str, Any] = {"messages": turns or [{"role": "user", "content": EMPTY}]}
     if any(text.strip() for text in system):
         request["system"] = "\n\n".join(system)
@@ -51,8 +49,6 @@ def request_of(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[s
         request["tools"] = [
             {"name": names.sent(tool.name), "description": tool.description, "input_schema": schema_of(tool)} for tool in tools
         ]
-    elif called:  # a history with calls in it wants tools declared, also where none may be called any more
-        request |= {"tools": list(called.values()), "tool_choice": {"type": "none"}}
     return request
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fsm_agent.events import Message, Reply, ToolRequest, ToolSpec, Usage
-from fsm_agent.models.conversation import Names, arguments_object, paired, schema_of
+from fsm_agent.models.conversation import Names, arguments_object, conversation, schema_of
 from fsm_agent.models.errors import BrokenOff, NoReply
 from fsm_agent.models.wary import as_count, as_json, as_list, as_mapping, as_text
 
@@ -17,7 +17,7 @@ from fsm_agent.models.wary import as_count, as_json, as_list, as_mapping, as_tex
 def request_of(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """The part of a request that says what was said, and which tools there are."""
     names = Names(tools)
-    request: dict[str, Any] = {"messages": [_message(message, names) for message in paired(messages)]}
+    request: dict[str, Any] = {"messages": [_message(message, names) for message in conversation(messages, tools, names)]}
     if tools:
         request["tools"] = [_tool(tool, names) for tool in tools]
     return request
