@@ -77,6 +77,9 @@ class ToolCall(Value, frozen=True):
     arguments: Mapping[str, Any]
     id: str = ""
     """The server's id, where it gave one. It is no part of the call's identity."""
+    key: str = ""
+    """Of a call that is being made: ``RUN/STEP/NUMBER``. It stays the same when the run is taken up again, so that by it a tool can do
+    a thing once only."""
 
     @property
     def signature(self) -> tuple[str, bytes]:
@@ -136,11 +139,13 @@ class ToolSpec(Value, frozen=True):
     """Fields of its arguments and of its JSON observations that say nothing of progress, such as ``elapsed``."""
     idempotent: bool = False
     """A second run of the same call changes nothing."""
+    side_effects: bool = False
+    """It changes something in the world: a person is asked before it is run, unless a policy says otherwise."""
 
 
 # --- events: what the world said ---------------------------------------------------------------------------------
 
-ObservationKind = Literal["ok", "tool_error", "unknown_tool", "bad_arguments", "timeout", "denied", "refused", "cancelled"]
+ObservationKind = Literal["ok", "tool_error", "unknown_tool", "bad_arguments", "timeout", "denied", "refused", "cancelled", "interrupted"]
 
 
 class Observation(Value, frozen=True):
@@ -151,7 +156,8 @@ class Observation(Value, frozen=True):
     text: str
     kind: ObservationKind = "ok"
     """``refused``: a guard halted the run before the call was made; ``denied``: a person did not agree to it; ``timeout``: it was
-    given up, and what came of it is not known. Anything but ``ok`` is an error."""
+    given up, and what came of it is not known; ``interrupted``: the process ended while it ran, and what came of it is not known.
+    Anything but ``ok`` is an error."""
     traceback: str | None = None
     """For people: where a tool raised. It is never shown to a model."""
 
@@ -177,10 +183,68 @@ class ModelFailed(Value, frozen=True, tag_field="event", tag=True):
     at: float | None = None
 
 
+class AttemptFailed(Value, frozen=True, tag_field="event", tag=True):
+    """The model could not be asked just now (too many requests, a fault of the server, a lost connection): asking again may help."""
+
+    error: str
+    """The exception's type."""
+    message: str
+    retry_after_s: float | None = None
+    """So long the server asks to wait, in seconds."""
+    at: float | None = None
+
+
+class ContextCompacted(Value, frozen=True, tag_field="event", tag=True):
+    """The conversation had grown long: from now on the model is shown a summary in place of its beginning. The history keeps it."""
+
+    covers: int
+    """How many messages, from the start, the summary stands for."""
+    summary: str
+    at: float | None = None
+
+
+class ApprovalAsked(Value, frozen=True, tag_field="event", tag=True):
+    """Before these calls are made, a person has to agree."""
+
+    calls: tuple[int, ...]
+    """Which of the reply's calls, counted from 0, in order."""
+    at: float | None = None
+
+
+class Approval(Value, frozen=True):
+    """What a person said of one call."""
+
+    verdict: Literal["yes", "no", "edit"]
+    words: str = ""
+    """With ``no``: why; the model reads it."""
+    arguments: Mapping[str, Any] | None = None
+    """With ``edit``: the arguments to call it with instead."""
+
+
+class ApprovalGiven(Value, frozen=True, tag_field="event", tag=True):
+    """A person decided about the calls that were asked about."""
+
+    approvals: tuple[Approval, ...]
+    """One for each call that was asked about, in that order."""
+    at: float | None = None
+
+
 class ToolsReturned(Value, frozen=True, tag_field="event", tag=True):
     """Every call that was asked for has its observation, in call order."""
 
     observations: tuple[Observation, ...]
+    at: float | None = None
+
+
+class ToolsFailed(Value, frozen=True, tag_field="event", tag=True):
+    """What runs the tools is gone and did not come back: a server died twice."""
+
+    observations: tuple[Observation, ...]
+    """One a call, in call order."""
+    error: str
+    """The exception's type."""
+    message: str
+    """It names what is gone."""
     at: float | None = None
 
 
@@ -214,7 +278,19 @@ class Started(Value, frozen=True):
     at: float | None = None
 
 
-Event = ModelReplied | ModelFailed | ToolsReturned | UserSpoke | Cancelled | RecordingEnded
+Event = (
+    ModelReplied
+    | ModelFailed
+    | AttemptFailed
+    | ContextCompacted
+    | ApprovalAsked
+    | ApprovalGiven
+    | ToolsReturned
+    | ToolsFailed
+    | UserSpoke
+    | Cancelled
+    | RecordingEnded
+)
 Fact = Started | Event | Decision
 
 # --- effects: what a run asks of the world -----------------------------------------------------------------------
@@ -264,16 +340,33 @@ class Messages(Sequence[Message]):
 
 
 class AskModel(Value, frozen=True):
-    """Ask the model: show it the messages and the tools; feed ``ModelReplied`` or ``ModelFailed``."""
+    """Ask the model: show it the messages and the tools; feed ``ModelReplied``, ``ModelFailed`` or ``AttemptFailed``."""
 
     messages: Messages
     tools: tuple[ToolSpec, ...] = ()
+    """Empty for the last word: the model can but answer."""
+    attempt: int = 1
+    """How often this question is put, with this time."""
+    delay_s: float = 0.0
+    """Wait so many seconds before."""
+
+
+class AskApproval(Value, frozen=True):
+    """Ask a person about some of the calls; feed ``ApprovalGiven`` with a word on each of them, in their order."""
+
+    calls: tuple[ToolCall, ...]
+    asked: tuple[int, ...]
+    """Which of them, counted from 0."""
 
 
 class CallTools(Value, frozen=True):
     """Make these calls; feed ``ToolsReturned`` with one observation a call, in this order."""
 
     calls: tuple[ToolCall, ...]
+    settled: tuple[Observation | None, ...] = ()
+    """What was settled without making the call, such as a person's no: its observation, in the call's place; empty: nothing was."""
+    may_ask: bool = True
+    """A person was not asked about them yet: ``ApprovalAsked`` can be fed instead."""
 
 
-Effect = AskModel | CallTools
+Effect = AskModel | AskApproval | CallTools

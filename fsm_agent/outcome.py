@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsm_agent.events import Final, ModelFailed
+from fsm_agent.events import AttemptFailed, Final, ModelFailed, ToolsFailed
 from fsm_agent.guards import Reading
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
@@ -17,13 +17,12 @@ def message_of(run: Run, lang: Language) -> str:
     """Why the run halted, in one sentence; the answer itself where it gave one."""
     say = lang.say
     match run.reason:
+        case "model_error" | "tools_failed":
+            return _failure(run, lang)
         case None:
             return say("the run did not end")
         case "final_answer":
             return answer_of(run) or ""
-        case "model_error":
-            failed = next(entry for entry in reversed(run.log) if isinstance(entry, ModelFailed))
-            return say("stopped: the model failed ({error}: {message})", error=failed.error, message=failed.message)
         case "cancelled":
             return say("stopped: cancelled by the user")
         case "recording_ended":
@@ -31,6 +30,13 @@ def message_of(run: Run, lang: Language) -> str:
     guard = next(guard for guard in run.wiring.guards if guard.reason == run.reason)
     reading = halting_reading(run)
     return guard.explain(reading, lang) if reading else say("stopped: {guard} holds", guard=guard.reason)
+
+
+def _failure(run: Run, lang: Language) -> str:
+    failed = next(entry for entry in reversed(run.log) if isinstance(entry, ModelFailed | AttemptFailed | ToolsFailed))
+    if isinstance(failed, ToolsFailed):
+        return lang.say("stopped: the tools are gone ({error}: {message})", error=failed.error, message=failed.message)
+    return lang.say("stopped: the model failed ({error}: {message})", error=failed.error, message=failed.message)
 
 
 def halting_reading(run: Run) -> Reading | None:

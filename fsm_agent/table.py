@@ -33,9 +33,14 @@ Rules for whoever edits this file
    has no guard**. So no event is ever refused, and when several guards trip at once the first of them names the halt.
 2. Every row into ``Halted`` has a reason, and only those have one. Nothing leaves ``Halted``.
 3. Ids are unique and stable: traces hold them.
-4. ``final_answer`` stands first in its group: an answer that came is never thrown away by a limit.
-5. Every cycle goes through ``model_replied`` and then ``go_on`` or ``nudge``, hence past ``max_steps``; but for ``user_spoke``,
-   which a person has to take each time. That is why a run with a step cap ends.
+4. ``final_answer`` stands before every guard: an answer that came is never thrown away by a limit.
+5. Every cycle takes an edge that spends something bounded (``spends``): a model call, hence a step before ``max_steps``; a retry, of
+   which there are so many in a row; the one question to a person or the one summary that a step may have; the one last chance of a
+   run. The exception is ``user_spoke``, which a person has to take each time. That is why a run with a step cap ends.
+6. A row with ``needs`` is there only in a machine with that option (``fsm_agent.options``): what is off has no edge.
+
+**The last chance.** At a cap, a budget or a loop the model may be asked once more, without tools. From then on the guards are
+shown nothing more: what they judged stands, and whatever the model answers, the run halts with their reason.
 
 What is not pretty: ``Cancelled`` and ``RecordingEnded`` can happen in both waiting states, which costs two rows each.
 """
@@ -43,10 +48,12 @@ What is not pretty: ``Cancelled`` and ``RecordingEnded`` can happen in both wait
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 import attrs
+
+from fsm_agent.options import Feature
 
 State = Literal["Deciding", "Parsing", "Executing", "Observing", "Halted"]
 
@@ -78,18 +85,31 @@ class Row:
     """Of an edge into Halted: the halt reason."""
     begins_step: bool = False
     """A model call was made: the step counter goes up before this edge is recorded."""
+    spends: str = ""
+    """What bounded thing the edge takes one of, besides a model call (``begins_step``); empty: nothing."""
+    needs: Feature | None = None
+    """The option without which the edge is not there; None: it always is."""
+    chance: bool = False
+    """Of a guard's edge: the model may have a last chance before it is taken."""
 
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
     #   id                          source     trigger            guard                dest        label
     Row("model_replied",            DECIDING,  "model_replied",   None,                PARSING,    "model replied", begins_step=True),
+    Row("no_last_word",             DECIDING,  "model_failed",    "is_last",           PARSING,    "no last word", begins_step=True, needs="last_chance"),
     Row("model_error",              DECIDING,  "model_failed",    None,                HALTED,     "model failed", reason="model_error", begins_step=True),
+    Row("retry",                    DECIDING,  "attempt_failed",  "can_retry",         DECIDING,   "asked again", spends="a retry", needs="retries"),
+    Row("no_last_word_either",      DECIDING,  "attempt_failed",  "is_last",           PARSING,    "no last word", begins_step=True, needs="last_chance"),
+    Row("retries_exhausted",        DECIDING,  "attempt_failed",  None,                HALTED,     "no retry left", reason="model_error", begins_step=True, needs="retries"),
+    Row("compacted",                DECIDING,  "context_compacted", None,              DECIDING,   "summed up", spends="a step's summary", needs="compaction"),
     Row("user_spoke",               DECIDING,  "user_spoke",      None,                DECIDING,   "a person spoke"),
     Row("cancelled",                DECIDING,  "cancelled",       None,                HALTED,     "cancelled", reason="cancelled", begins_step=True),
     Row("recording_ended",          DECIDING,  "recording_ended", None,                HALTED,     "recording ended", reason="recording_ended"),
 
+    Row("last_word",                PARSING,   "parsed",          "is_last_word",      OBSERVING,  "last word", needs="last_chance"),
     Row("final_answer",             PARSING,   "parsed",          "is_final_answer",   HALTED,     "final answer", reason="final_answer"),
+    Row("last_chance_parsing",      PARSING,   "parsed",          "has_last_chance",   DECIDING,   "last chance", spends="the last chance", needs="last_chance"),
     Row("repeated_call",            PARSING,   "parsed",          "RepeatedCall",      HALTED,     "repeats", reason="repeated_call"),
     Row("tool_budget",              PARSING,   "parsed",          "ToolBudget",        HALTED,     "calls", reason="tool_budget"),
     Row("token_budget",             PARSING,   "parsed",          "TokenBudget",       HALTED,     "tokens", reason="token_budget"),
@@ -99,9 +119,13 @@ ROWS: tuple[Row, ...] = (
     Row("call_tools",               PARSING,   "parsed",          None,                EXECUTING,  "tool call"),
 
     Row("tools_returned",           EXECUTING, "tools_returned",  None,                OBSERVING,  "tools returned"),
+    Row("ask_approval",             EXECUTING, "approval_asked",  None,                EXECUTING,  "a person is asked", spends="a step's question", needs="approvals"),
+    Row("approval_given",           EXECUTING, "approval_given",  None,                EXECUTING,  "a person decided", spends="a step's answer", needs="approvals"),
+    Row("tools_failed",             EXECUTING, "tools_failed",    None,                HALTED,     "tools are gone", reason="tools_failed", needs="tool_servers"),
     Row("cancelled_executing",      EXECUTING, "cancelled",       None,                HALTED,     "cancelled", reason="cancelled"),
     Row("recording_ended_executing", EXECUTING, "recording_ended", None,               HALTED,     "recording ended", reason="recording_ended"),
 
+    Row("last_chance",              OBSERVING, "observed",        "has_last_chance",   DECIDING,   "last chance", spends="the last chance", needs="last_chance"),
     Row("denied",                   OBSERVING, "observed",        "Denied",            HALTED,     "denials", reason="denied"),
     Row("truncated_reply",          OBSERVING, "observed",        "TruncatedReply",    HALTED,     "cut off", reason="truncated_reply"),
     Row("empty_reply",              OBSERVING, "observed",        "EmptyReply",        HALTED,     "empty", reason="empty_reply"),
@@ -116,8 +140,10 @@ ROWS: tuple[Row, ...] = (
 )
 # fmt: on
 
-PREDICATES = frozenset({"is_final_answer", "is_malformed", "is_said", "is_warned"})
-"""The guards that are predicates over the decision or the readings; every other name in the guard column is a guard class."""
+PREDICATES = frozenset(
+    {"is_final_answer", "is_malformed", "is_said", "is_warned", "can_retry", "is_last", "is_last_word", "has_last_chance"}
+)
+"""The guards that are predicates over the run; every other name in the guard column is a guard class."""
 
 GUARD_REASONS = frozenset(row.reason for row in ROWS if row.guard and row.guard not in PREDICATES)
 """The reasons that have a place in the table and are there only with their guard."""
@@ -147,12 +173,14 @@ class GuardEdge:
     watches: State
     """Parsing (before anything is executed) or Observing (after the observation was written)."""
     label: str
+    chance: bool = False
+    """Before it halts a run, the model may have a last chance."""
     warns: bool = False
     """It may warn before it halts; without such a guard the machine has no ``nudge``."""
 
 
-def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
-    """The rows of a machine with these guards, in order: the built-in ones at their places, a user's own before ``LAST_GUARD``.
+def rows_for(guards: Iterable[GuardEdge], features: Collection[Feature] = ()) -> tuple[Row, ...]:
+    """The rows of a machine with these guards and options, in order: built-in guards at their places, a user's own before ``LAST_GUARD``.
 
     A reason may have a part after a colon (``tool_budget:search``): its place is that of the part before it.
     Raises ``TypeError`` for a reason that is not text, and ``ValueError`` for one that is no word, when a guard watches a state in which none is judged, when two guards have the same reason, or when
@@ -176,13 +204,28 @@ def rows_for(guards: Iterable[GuardEdge]) -> tuple[Row, ...]:
     for row in ROWS:
         here = [guard for guard in wanted.values() if _place(guard) == row.id]
         rows += [_row(guard, row) for guard in here if guard.reason.partition(":")[0] != row.id]
-        rows += [attrs.evolve(row, guard=guard.guard) for guard in here if guard.reason == row.id]
+        rows += [attrs.evolve(row, guard=guard.guard, chance=guard.chance) for guard in here if guard.reason == row.id]
         rows += [_row(guard, row) for guard in here if guard.reason.startswith(f"{row.id}:")]
-        if row.guard == "is_warned":
-            rows += [row] if any(guard.warns for guard in wanted.values()) else []
-        elif row.guard is None or row.guard in PREDICATES:
+        if (row.guard is None or row.guard in PREDICATES) and _is_of_use(row, wanted.values(), features):
             rows.append(row)
     return tuple(rows)
+
+
+def _is_of_use(row: Row, guards: Collection[GuardEdge], features: Collection[Feature]) -> bool:
+    """Whether a machine with these guards and options can ever take the row, which is no guard's."""
+    if row.guard == "is_warned":
+        return any(guard.warns for guard in guards)
+    if row.needs is None or row.needs not in features:
+        return row.needs is None
+    before_halt = {guard.watches for guard in guards if guard.chance}
+    match row.guard:
+        case "has_last_chance":
+            return row.source in before_halt
+        case "is_last_word":
+            return OBSERVING in before_halt
+        case "is_last":
+            return bool(before_halt) and (row.trigger != "attempt_failed" or "retries" in features)
+    return True
 
 
 def _check_reason(guard: GuardEdge) -> None:
@@ -199,7 +242,7 @@ def _check_reason(guard: GuardEdge) -> None:
 
 def _row(guard: GuardEdge, beside: Row) -> Row:
     """A row for a guard that has none of its own in the table."""
-    return Row(guard.reason, beside.source, beside.trigger, guard.guard, HALTED, guard.label, guard.reason)
+    return Row(guard.reason, beside.source, beside.trigger, guard.guard, HALTED, guard.label, guard.reason, chance=guard.chance)
 
 
 def _place(guard: GuardEdge) -> str:

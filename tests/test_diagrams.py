@@ -20,6 +20,7 @@ from fsm_agent.events import Cancelled, Fact, ModelFailed, ModelReplied, Observa
 from fsm_agent.guards import Guard, Reading, classic
 from fsm_agent.machine import Run
 from fsm_agent.models import ScriptedModel
+from fsm_agent.options import FEATURES
 from fsm_agent.table import ROWS
 from fsm_agent.tools import add
 from fsm_agent.traces import Trace
@@ -72,12 +73,13 @@ def test_the_gallery_names_files_that_are_not_current(tmp_path: Path, capsys: py
 
 
 def test_the_machine_shows_every_row_of_the_table_and_every_halt_reason_once() -> None:
-    graph = machine_view().graph
+    graph = machine_view(features=FEATURES).graph
     assert [edge.id for edge in graph.edges] == ["start", *(row.id for row in ROWS)]
+    assert [edge.id for edge in machine_view().graph.edges] == ["start", *(row.id for row in ROWS if row.needs is None)]
     halts = [node.reason for node in graph.nodes if node.kind == "halted"]
     assert halts == list(dict.fromkeys(row.reason for row in ROWS if row.reason))
     for row in ROWS:
-        assert told(edges(machine_view())[row.id])[-1] == (f"{row.trigger} [{row.guard}]" if row.guard else row.trigger)
+        assert told(edges(machine_view(features=FEATURES))[row.id])[-1] == (f"{row.trigger} [{row.guard}]" if row.guard else row.trigger)
 
 
 def test_the_machine_of_some_guards_has_their_edges_only_and_a_users_own() -> None:

@@ -21,6 +21,7 @@ from fsm_agent.events import Fact, Final, Malformed, ModelReplied, Said
 from fsm_agent.guards import Guard, Reading, ToolBudget, classic, production
 from fsm_agent.machine import Run, Taken
 from fsm_agent.machine.wiring import TRIGGERS
+from fsm_agent.options import FEATURES
 from fsm_agent.scenarios import load_all
 from fsm_agent.table import HALTED, ROWS
 from tests.drawn import played, talk
@@ -118,7 +119,7 @@ def test_xstate_walks_the_chart_by_the_same_edges_to_the_same_states(name: str) 
 
 
 def test_the_chart_has_every_row_of_the_table_in_order() -> None:
-    states = json.loads(render(machine_view(), "xstate"))["states"]
+    states = json.loads(render(machine_view(features=FEATURES), "xstate"))["states"]
     edges = [edge for state in states.values() for group in [*state.get("on", {}).values(), state.get("always", [])] for edge in group]
     assert [edge["meta"]["edge"] for edge in edges] == [row.id for row in ROWS]
     assert [edge.get("guard") for edge in edges] == [row.guard for row in ROWS]

@@ -12,6 +12,7 @@ import pytest
 
 from fsm_agent.guards import BUILT_IN, classic
 from fsm_agent.machine import TRIGGERS
+from fsm_agent.options import FEATURES
 from fsm_agent.table import (
     DECIDING,
     EXECUTING,
@@ -37,7 +38,11 @@ IN_PARSING = GuardEdge("Early", "another_reason", PARSING, "early")
 
 def built_in_edges() -> list[GuardEdge]:
     """Every guard that has a place in the table, as its row names it."""
-    return [GuardEdge(row.guard or "", row.reason or "", row.source, row.label) for row in ROWS if row.reason in GUARD_REASONS]
+    return [
+        GuardEdge(row.guard or "", row.reason or "", row.source, row.label, BUILT_IN[row.reason].chance is True)
+        for row in ROWS
+        if row.reason in GUARD_REASONS
+    ]
 
 
 TABLES: dict[str, Sequence[Row]] = {
@@ -47,6 +52,9 @@ TABLES: dict[str, Sequence[Row]] = {
     "every built-in guard": rows_for(built_in_edges()),
     "users' guards": rows_for([WARNING, IN_PARSING]),
     "everything": rows_for([*built_in_edges(), WARNING, IN_PARSING]),
+    "every option": rows_for([*built_in_edges(), WARNING, IN_PARSING], FEATURES),
+    "every option, no guards": rows_for([], FEATURES),
+    **{f"the option {feature}": rows_for([guard.edge() for guard in classic()], {feature}) for feature in FEATURES},
 }
 
 each_table = pytest.mark.parametrize("rows", TABLES.values(), ids=TABLES.keys())
@@ -96,7 +104,7 @@ def test_waiting_states_take_events_of_the_world_and_pure_ones_the_machines_own(
 
 @each_table
 def test_the_rows_of_a_trigger_agree_on_whether_it_begins_a_step(rows: Sequence[Row]) -> None:
-    begins = {(row.source, row.trigger, row.begins_step) for row in rows}
+    begins = {(row.source, row.trigger, row.begins_step) for row in rows if row.id != "retry"}
     assert len(begins) == len({(source, trigger) for source, trigger, _ in begins})
     assert {source for source, _, begins_step in begins if begins_step} == {DECIDING}
 
@@ -108,14 +116,14 @@ def test_every_state_is_reachable_and_has_a_way_to_halted(rows: Sequence[Row]) -
 
 
 @each_table
-def test_every_cycle_makes_a_model_call_but_for_a_persons_talk(rows: Sequence[Row]) -> None:
-    silent = [(row.source, row.dest) for row in rows if not row.begins_step and row.trigger != "user_spoke"]
+def test_every_cycle_spends_something_but_for_a_persons_talk(rows: Sequence[Row]) -> None:
+    silent = [(row.source, row.dest) for row in rows if not row.begins_step and not row.spends and row.trigger != "user_spoke"]
     assert [state for state in STATES if state in reachable({dest for source, dest in silent if source == state}, silent)] == []
 
 
 @each_table
-def test_every_cycle_passes_observing_where_the_cap_is_judged(rows: Sequence[Row]) -> None:
-    elsewhere = [(row.source, row.dest) for row in rows if row.source != OBSERVING and row.trigger != "user_spoke"]
+def test_every_cycle_that_spends_model_calls_alone_passes_observing_where_the_cap_is_judged(rows: Sequence[Row]) -> None:
+    elsewhere = [(row.source, row.dest) for row in rows if row.source != OBSERVING and not row.spends and row.trigger != "user_spoke"]
     assert [state for state in STATES if state in reachable({dest for source, dest in elsewhere if source == state}, elsewhere)] == []
 
 
@@ -131,6 +139,7 @@ def reachable(start: set[str], edges: Sequence[tuple[str, str]]) -> set[str]:
 
 def test_the_answer_is_judged_before_every_guard() -> None:
     assert next(row.id for row in TABLES["everything"] if row.source == PARSING) == "final_answer"
+    assert [row.id for row in TABLES["every option"] if row.source == PARSING][:3] == ["last_word", "final_answer", "last_chance_parsing"]
 
 
 def test_guards_that_act_before_execution_stand_before_the_rows_that_go_on() -> None:
@@ -168,7 +177,8 @@ def test_the_id_of_a_guards_row_is_its_reason() -> None:
 def test_a_machine_has_the_rows_of_its_guards_only_in_the_order_of_the_table() -> None:
     rows = rows_for(reversed([guard.edge() for guard in classic()]))
     others = GUARD_REASONS - {guard.reason for guard in classic()}
-    assert list(rows) == [row for row in ROWS if row.reason not in others and row.id != "nudge"]
+    expected = [row for row in ROWS if row.reason not in others and row.id != "nudge" and row.needs is None]
+    assert list(rows) == [attrs.evolve(row, chance=row.id in {"repeated_call", "max_steps"}) for row in expected]
 
 
 def test_a_users_guards_come_after_the_built_in_ones_and_before_the_cap() -> None:
@@ -187,14 +197,32 @@ def test_a_users_guard_may_take_a_built_in_reason_and_its_place() -> None:
 
 
 def test_only_a_guard_that_warns_brings_the_nudge() -> None:
-    assert {name: "nudge" in {row.id for row in rows} for name, rows in TABLES.items()} == {
-        "all rows": True,
-        "no guards": False,
-        "classic": False,
-        "every built-in guard": False,
-        "users' guards": True,
-        "everything": True,
+    assert [name for name, rows in TABLES.items() if "nudge" in {row.id for row in rows}] == [
+        "all rows",
+        "users' guards",
+        "everything",
+        "every option",
+    ]
+
+
+def test_an_option_that_is_off_has_no_edge() -> None:
+    plain = {row.id for row in TABLES["classic"]}
+    assert {feature: [row.id for row in TABLES[f"the option {feature}"] if row.id not in plain] for feature in FEATURES} == {
+        "retries": ["retry", "retries_exhausted"],
+        "approvals": ["ask_approval", "approval_given"],
+        "compaction": ["compacted"],
+        "last_chance": ["no_last_word", "last_word", "last_chance_parsing", "last_chance"],
+        "tool_servers": ["tools_failed"],
     }
+    assert {row.id for row in TABLES["every option"]} == {row.id for row in TABLES["everything"]} | {row.id for row in ROWS if row.needs}
+
+
+def test_a_last_chance_is_there_only_before_a_halt_that_leaves_one() -> None:
+    breaker = GuardEdge("ConsecutiveErrors", "consecutive_errors", OBSERVING, "errors")
+    assert [row.id for row in rows_for([breaker], FEATURES) if row.needs == "last_chance"] == []
+    cap = GuardEdge("MaxSteps", "max_steps", OBSERVING, "steps", chance=True)
+    found = [row.id for row in rows_for([breaker, cap], FEATURES) if row.needs == "last_chance"]
+    assert found == ["no_last_word", "no_last_word_either", "last_word", "last_chance"]
 
 
 SHORTER = "it must have at most 60 characters, and at most 128 after a colon (a combined guard can be named(...))"

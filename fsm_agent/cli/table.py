@@ -11,7 +11,7 @@ from fsm_agent.cli.common import print_json, print_table
 if TYPE_CHECKING:
     from fsm_agent.table import Row
 
-COLUMNS = ("edge", "from", "trigger", "guard", "to")
+COLUMNS = ("edge", "from", "trigger", "guard", "to", "option")
 
 
 @click.command()
@@ -21,7 +21,7 @@ COLUMNS = ("edge", "from", "trigger", "guard", "to")
 def table(form: str) -> None:
     """Print the transition table: every edge, in the order in which it is tried.
 
-    An edge that is named by a guard is there only in a machine that has that guard.
+    An edge that is named by a guard is there only in a machine that has that guard, one with an option only where that is on.
     """
     from fsm_agent.table import ROWS
 
@@ -33,9 +33,9 @@ def table(form: str) -> None:
         print_table("", list(COLUMNS), map(cells, ROWS))
 
 
-def cells(row: Row) -> tuple[str, str, str, str, str]:
+def cells(row: Row) -> tuple[str, str, str, str, str, str]:
     """A row as it is printed."""
-    return row.id, row.source, row.trigger, row.guard or "", f"Halted({row.reason})" if row.reason else row.dest
+    return row.id, row.source, row.trigger, row.guard or "", f"Halted({row.reason})" if row.reason else row.dest, row.needs or ""
 
 
 def markdown(rows: tuple[Row, ...]) -> str:

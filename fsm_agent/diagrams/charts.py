@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from fsm_agent.diagrams.graph import halted_id
 from fsm_agent.diagrams.text import one_line
-from fsm_agent.table import HALTED, INITIAL, PURE, STATES, Row
+from fsm_agent.table import HALTED, INITIAL, PREDICATES, PURE, STATES, Row
 
 NAME = "fsm_agent"
 SCXML = "http://www.w3.org/2005/07/scxml"
@@ -31,7 +31,7 @@ def scxml(rows: Sequence[Row], title: str) -> str:
     root.set("initial", INITIAL)
     root.set("fsm:title", title)
     data = ET.SubElement(root, "datamodel")
-    for name in names.values():
+    for name in dict.fromkeys(names.values()):
         ET.SubElement(data, "data", {"id": name, "expr": "false"})
     for state in STATES:
         if state == HALTED:
@@ -73,11 +73,17 @@ def xstate(rows: Sequence[Row], title: str) -> str:
 
 
 def conditions(rows: Sequence[Row]) -> dict[str, str]:
-    """The name of the condition of each row that has one, by the row's id: the guard's, with the reason where several have it."""
+    """The name of the condition of each row that has one, by the row's id: the guard's, with the reason where several have it.
+
+    A predicate is the same condition in every row that has it.
+    """
     guarded = [(row, row.guard) for row in rows if row.guard]
     often = Counter(guard for _, guard in guarded)
     named: dict[str, str] = {}
     for row, guard in guarded:
+        if guard in PREDICATES:
+            named[row.id] = guard
+            continue
         name = wanted = _identifier(guard if often[guard] == 1 else f"{guard}_{row.reason}")
         number = 2
         while name in named.values():

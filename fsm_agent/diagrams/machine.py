@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from fsm_agent.diagrams.graph import START, Edge, Graph, Line, Node, View, halted_id
 from fsm_agent.diagrams.readings import words
 from fsm_agent.diagrams.text import one_line
 from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH, Language
+from fsm_agent.options import Feature
 from fsm_agent.table import HALTED, INITIAL, PURE, ROWS, STATES, Row, rows_for
 
 
-def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH) -> View:
-    """The machine with these guards; by default the whole table, with every edge that a guard of this package can have.
+def machine_view(guards: Sequence[Guard] | None = None, lang: Language = ENGLISH, features: Collection[Feature] = ()) -> View:
+    """The machine with these guards and options; by default with every edge that a guard of this package can have.
 
     Raises ``ValueError`` as ``rows_for`` does.
     """
-    rows = ROWS if guards is None else rows_for(guard.edge() for guard in guards)
+    if guards is None:
+        rows = tuple(row for row in ROWS if row.needs is None or row.needs in features)
+    else:
+        rows = rows_for((guard.edge() for guard in guards), features)
     reasons = list(dict.fromkeys(row.reason for row in rows if row.reason))
     title = lang.say(
         "The machine: {states} states, {edges} edges, {reasons} halt reasons", states=len(STATES), edges=len(rows), reasons=len(reasons)

@@ -73,7 +73,7 @@ class Reading(Value, frozen=True):
 class Guard(ABC):
     """The base of every guard. Subclasses are ``@attrs.frozen``: equal limits make equal guards.
 
-    The four properties are plain class attributes in most guards (``reason = "too_many_searches"``); they are properties here
+    The properties are plain class attributes in most guards (``reason = "too_many_searches"``); they are properties here
     so that a guard may also have them from its fields.
     """
 
@@ -93,6 +93,11 @@ class Guard(ABC):
     def label(self) -> str:
         """What its value counts, in diagrams (``errors 1/2``); without one, the reason."""
         return ""
+
+    @property
+    def chance(self) -> bool:
+        """Before it halts a run that has a last chance, the model is asked once more: so at a cap, a budget and a loop."""
+        return False
 
     @property
     def folds(self) -> tuple[type, ...]:
@@ -123,7 +128,7 @@ class Guard(ABC):
     def edge(self) -> GuardEdge:
         """The guard as the table needs it."""
         warns = getattr(self, "warn_at", None) is not None
-        return GuardEdge(type(self).__name__, self.reason, self.watches, self.label or self.reason, warns)
+        return GuardEdge(type(self).__name__, self.reason, self.watches, self.label or self.reason, self.chance, warns)
 
     def as_limits(self) -> dict[str, Any]:
         """Its limits by name, as JSON values: what a record keeps of it."""

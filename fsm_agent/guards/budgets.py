@@ -40,6 +40,7 @@ class TokenBudget(Guard):
     reason: ClassVar[str] = "token_budget"
     watches: ClassVar[State] = PARSING
     label: ClassVar[str] = "tokens"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (ModelReplied,)
 
     max_tokens: int = attrs.field(validator=at_least(1))
@@ -75,6 +76,7 @@ class CostBudget(Guard):
     reason: ClassVar[str] = "cost_budget"
     watches: ClassVar[State] = PARSING
     label: ClassVar[str] = "cost"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (ModelReplied,)
 
     max_cost: float = attrs.field(validator=above_zero)
@@ -132,6 +134,7 @@ class ToolBudget(Guard):
     """
 
     watches: ClassVar[State] = PARSING
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (ToolCalls,)
 
     max_calls: int = attrs.field(validator=at_least(1))

@@ -50,6 +50,7 @@ class RepeatedCall(Guard):
     reason: ClassVar[str] = "repeated_call"
     watches: ClassVar[State] = PARSING
     label: ClassVar[str] = "repeats"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (Started, ToolCalls, Said, UserSpoke)
 
     max_repeats: int = attrs.field(default=2, validator=at_least(1))
@@ -182,6 +183,7 @@ class MaxSteps(Guard):
 
     reason: ClassVar[str] = "max_steps"
     label: ClassVar[str] = "steps"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (ModelReplied, ModelFailed)
 
     max_steps: int = attrs.field(default=10, validator=at_least(1))

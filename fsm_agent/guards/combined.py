@@ -56,6 +56,10 @@ class Combined(Guard):
         return states.pop() if len(states) == 1 else OBSERVING
 
     @property
+    def chance(self) -> bool:
+        return all(part.chance for part in self.parts)
+
+    @property
     def folds(self) -> tuple[type, ...]:
         if not all(part.folds for part in self.parts):
             return ()

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from fsm_agent.events import Fact, ModelReplied, Started, ToolsReturned, UserSpoke, Value
+from fsm_agent.events import ApprovalGiven, AttemptFailed, ContextCompacted, Fact, ModelReplied, Started, ToolsReturned, UserSpoke, Value
 from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero, shown
 from fsm_agent.language import Language
 
@@ -28,16 +28,20 @@ class Deadline(Guard):
     """``deadline_s`` seconds have passed since the run began, less the time in which it waited for a person.
 
     The clock is the events' own, so a replay gives the same readings on any day. It starts with the run, or, where that time is not
-    known, when the first model call was made (its reply's time less its latency). The time before a person's message does not
-    count. An event without a time is not zero: the next one that has a time brings the time of both, and the reading counts those
-    without. A clock that was set back adds nothing.
+    known, when the first model call was made (its reply's time less its latency). The time before a person's message, and before
+    a person decided about a call, does not count. An event without a time is not zero: the next one that has a time brings the
+    time of both, and the reading counts those without. A clock that was set back adds nothing.
 
     It is judged in Observing, so what is being done is finished, and no call is interrupted: that is a driver's matter.
     """
 
     reason: ClassVar[str] = "deadline"
     label: ClassVar[str] = "seconds"
-    folds: ClassVar[tuple[type, ...]] = (Started, ModelReplied, ToolsReturned, UserSpoke)
+    chance: ClassVar[bool] = True
+    folds: ClassVar[tuple[type, ...]] = (
+        *(Started, ModelReplied, AttemptFailed, ContextCompacted),
+        *(ApprovalGiven, ToolsReturned, UserSpoke),
+    )
 
     deadline_s: float = attrs.field(validator=above_zero)
     """Seconds that a run may take."""
@@ -54,7 +58,9 @@ class Deadline(Guard):
                 return _passed(memory, since, at, step, "model")
             case ToolsReturned(at=at):
                 return _passed(memory, memory.since, at, step, "tools")
-            case UserSpoke(at=at):
+            case AttemptFailed(at=at) | ContextCompacted(at=at):
+                return _passed(memory, memory.since, at, step, "model")
+            case UserSpoke(at=at) | ApprovalGiven(at=at):
                 return _Elapsed(memory.seconds, at, memory.unknown, memory.slowest)
             case Started(at=at):
                 return _Elapsed(since=at)

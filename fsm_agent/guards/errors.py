@@ -37,6 +37,7 @@ class ErrorStreak(Guard):
 
     reason: ClassVar[str] = "error_streak"
     label: ClassVar[str] = "same errors"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (Started, ToolCalls, ToolsReturned, Said, UserSpoke)
 
     max_same_errors: int = attrs.field(default=3, validator=at_least(1))

@@ -78,6 +78,7 @@ class NoProgress(Guard):
 
     reason: ClassVar[str] = "no_progress"
     label: ClassVar[str] = "cycle"
+    chance: ClassVar[bool] = True
     folds: ClassVar[tuple[type, ...]] = (Started, ModelReplied, ToolCalls, ToolsReturned, Malformed, Said, UserSpoke)
 
     max_period: int = attrs.field(default=6, validator=at_least(1))

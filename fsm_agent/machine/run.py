@@ -13,9 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from fsm_agent.events import (
+    Approval,
+    ApprovalAsked,
+    ApprovalGiven,
+    AskApproval,
     AskModel,
+    AttemptFailed,
     CallTools,
     Cancelled,
+    ContextCompacted,
     Decision,
     Effect,
     Event,
@@ -24,9 +30,9 @@ from fsm_agent.events import (
     Messages,
     ModelReplied,
     Observation,
-    Reply,
     Started,
     ToolCalls,
+    ToolsFailed,
     ToolSpec,
     ToolsReturned,
     UserSpoke,
@@ -34,11 +40,13 @@ from fsm_agent.events import (
 )
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.language import ENGLISH, Language
+from fsm_agent.machine.fitting import FITS, awaited
 from fsm_agent.machine.foreign import GuardError
+from fsm_agent.machine.history import corrections, decided, last_call, observed, refused
 from fsm_agent.machine.wiring import Edge, wire
+from fsm_agent.options import OFF, Options
 from fsm_agent.protocols import LineProtocol, Protocol
 from fsm_agent.table import DECIDING, EXECUTING, HALTED, INITIAL, OBSERVING, PARSING, PURE, State
-
 
 class UnexpectedEvent(RuntimeError):
     """An event that cannot happen in the state of the run was fed to it. The run is as it was."""
@@ -63,8 +71,9 @@ class Run:
     """
 
     __slots__ = (
-        *("task", "tools", "protocol", "wiring", "at"),
+        *("id", "task", "tools", "protocol", "options", "wiring", "at"),
         *("state", "reason", "effect", "step", "log", "history", "decisions", "decision", "memories", "readings", "edge"),
+        *("retries", "wait_s", "approvals", "summary", "summed_up", "chance"),
     )
 
     def __init__(
@@ -75,14 +84,19 @@ class Run:
         protocol: Protocol | None = None,
         tools: tuple[ToolSpec, ...] = (),
         lang: Language = ENGLISH,
+        options: Options = OFF,
+        run_id: str = "",
         at: float | None = None,
         stock: bool = False,
     ) -> None:
         """A run that is about to ask the model.
 
-        ``at``: when it begins, in seconds since 1970 UTC. ``stock``: see ``wiring``. Raises ``ValueError`` as ``rows_for`` does.
+        ``at``: when it begins, in seconds since 1970 UTC. ``run_id``: its name in the keys of its calls. ``stock``: see ``wiring``. Raises
+        ``ValueError`` as ``rows_for`` does.
         """
-        self.wiring = wire(guards, stock=stock)
+        self.id = run_id
+        self.options = options
+        self.wiring = wire(guards, options.features, stock=stock)
         self.protocol: Protocol = (LineProtocol(lang) if protocol is None else protocol).for_tools(tools)
         self.task = task
         self.tools = tools
@@ -95,6 +109,18 @@ class Run:
         """One a reply, in order."""
         self.decision: Decision | None = None
         """What the last reply meant."""
+        self.retries = 0
+        """How often the model was asked again, since its last reply."""
+        self.wait_s: float | None = None
+        """Seconds to wait before it is asked again; None: it is not."""
+        self.approvals: dict[int, Approval] = {}
+        """What a person decided, by the call's place in the reply."""
+        self.summary: ContextCompacted | None = None
+        """What the model is shown in place of the beginning of the history."""
+        self.summed_up = False
+        """In this step a summary was made."""
+        self.chance: State | None = None
+        """The state from which the run got its last chance; the guards are shown nothing after it, and what they read then stands."""
         self.memories: list[Any] = self.wiring.start()
         self._fold(Started(tools, at))
         self.readings: tuple[Reading, ...] = ()
@@ -111,7 +137,7 @@ class Run:
         other = object.__new__(Run)
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(other, name, value.copy() if isinstance(value, list) else value)
+            setattr(other, name, value.copy() if isinstance(value, list | dict) else value)
         if isinstance(other.effect, AskModel):
             other.effect = other._ask()
         return other
@@ -119,41 +145,70 @@ class Run:
     @property
     def accepts(self) -> tuple[type, ...]:
         """The types of events that can happen now."""
-        return tuple(self.wiring.ways[self.state])
+        return tuple(kind for kind in self.wiring.ways[self.state] if awaited(self, kind))
+
+    def key_of(self, index: int) -> str:
+        """Of the reply's call at ``index``, the key that stays the same when the run is taken up again: ``RUN/STEP/NUMBER``."""
+        return f"{self.id}/{self.step}/{index + 1}"
 
     def feed(self, event: Event) -> Effect | None:
         """Take one event and go on until the run waits for the world again or has halted. Gives the new effect.
 
-        Raises ``UnexpectedEvent`` for an event that cannot happen in this state, or that does not bring one observation for each
-        call; the run is then as it was. Raises ``GuardError`` for a user's guard that raises or gives no reading; the event is then in the
-        log, and the run cannot go on.
+        Raises ``UnexpectedEvent`` for an event that cannot happen in this state, or that does not bring what the run waits for (one
+        observation for each call, one approval for each question); the run is then as it was. Raises ``GuardError`` for a user's guard
+        that raises or gives no reading; the event is then in the log, and the run cannot go on.
         """
-        way = self.wiring.ways[self.state].get(type(event))
-        if way is None:
+        kind = type(event)
+        way = self.wiring.ways[self.state].get(kind)
+        if way is None or not (kind not in FITS or awaited(self, kind)):
             self._refuse(event)
-        pull, begins_step, counted = way
-        if counted:
-            self._check_count(event)  # type: ignore[arg-type]  # counted: it has observations
+        if kind in FITS and (problem := FITS[kind](self, event)):
+            raise UnexpectedEvent(f"{kind.__name__} in {self.state} (step {self.step}): {problem}")
+        if isinstance(event, AttemptFailed):
+            self.wait_s = self.options.wait_s(self.retries, event.retry_after_s)
         self.log.append(event)
-        if begins_step and (type(event) is not Cancelled or event.asked):
+        if way.begins(self) and (kind is not Cancelled or event.asked):  # type: ignore[union-attr]  # a Cancelled has it
             self.step += 1
         self._fold(event)
-        self._fire(pull)
-        if isinstance(event, ModelReplied):
-            self._parse(event)
-        elif isinstance(event, ToolsReturned):
-            self._write(event.observations)
-            self._conclude()
-        elif isinstance(event, UserSpoke):
-            self.history.append(Message("user", event.text))
-        elif isinstance(event, Cancelled) and event.observations:
-            self._write(event.observations)
+        self._fire(way.pull)
+        self._take(event)
         state = self.state
         if state == DECIDING:
             self.effect = self._ask()
         elif state == HALTED:
             self.effect = None
         return self.effect
+
+    def _take(self, event: Event) -> None:
+        """What an event brings, after the edge on which it came; from the pure states, on to the next that waits."""
+        if isinstance(event, ModelReplied):
+            self.retries, self.wait_s, self.summed_up = 0, None, False
+            self._parse(event)
+        elif isinstance(event, ToolsReturned):
+            self._write(event.observations)
+            self.approvals = {}
+            self._conclude()
+        elif isinstance(event, UserSpoke):
+            self.history.append(Message("user", event.text))
+        elif isinstance(event, Cancelled | ToolsFailed):
+            if event.observations:
+                self._write(event.observations)
+        elif self.state == PARSING:  # the model failed when it had its last word
+            self.decision = None
+            self._finish()
+        elif isinstance(event, AttemptFailed):
+            self.retries += 1
+        elif isinstance(event, ContextCompacted):
+            self.summary, self.summed_up = event, True
+        elif isinstance(event, ApprovalAsked):
+            self.effect = AskApproval(self.effect.calls, event.calls)  # type: ignore[union-attr]  # it was CallTools
+        elif isinstance(event, ApprovalGiven):
+            self._decided(event.approvals)
+
+    def _decided(self, given: Sequence[Approval]) -> None:
+        effect = self.effect
+        self.approvals = dict(zip(effect.asked, given, strict=True))  # type: ignore[union-attr]  # it was AskApproval
+        self.effect = decided(effect.calls, self.approvals, self.protocol.lang)  # type: ignore[union-attr]  # as above
 
     def _parse(self, event: ModelReplied) -> None:
         """Parsing: the decision is made and shown to the guards that act before execution."""
@@ -166,23 +221,53 @@ class Run:
         self.decisions.append(decision)
         self._fold(decision)
         self.history.append(Message("assistant", self.protocol.kept(reply), reply.tool_calls))
+        if self.chance is not None:
+            self._finish()
+            return
         self._judge(PARSING)
         self._fire(self.wiring.parsed)
         if self.state == EXECUTING:
             self.effect = CallTools(decision.calls)  # type: ignore[union-attr]  # only calls lead to Executing
         elif self.state == OBSERVING:
             if isinstance(decision, Malformed):
-                self._correct(reply, decision.problem)
+                self.history += corrections(reply, decision.problem)
             self._conclude()
-        elif isinstance(decision, ToolCalls):
-            refused = self.protocol.lang.say("refused, the run was stopped first: {reason}", reason=self.reason)
-            self._write([Observation(call.name, refused, "refused") for call in decision.calls])
+        else:
+            if isinstance(decision, ToolCalls):
+                self._write(refused(decision, self._tripped, self.protocol.lang))
+            elif isinstance(decision, Malformed):
+                self.history += corrections(reply, decision.problem)
+            if self.state == DECIDING:
+                self._offer(PARSING)
+
+    def _offer(self, state: State) -> None:
+        """The last chance: the model is told that it can but answer."""
+        self.chance = state
+        self.history.append(last_call(self._tripped, self.protocol.lang))
+
+    def _finish(self) -> None:
+        """After the last chance, whatever came of it: what the guards read before it stands."""
+        if self.chance == OBSERVING:
+            self._fire(self.wiring.parsed, ())
+            self._fire(self.wiring.observed)
+        else:
+            self._fire(self.wiring.parsed)
+        if isinstance(self.decision, ToolCalls):
+            self._write(refused(self.decision, self._tripped, self.protocol.lang))
+
+    @property
+    def _tripped(self) -> str:
+        """The reason of the guard that stops the run."""
+        return next(reading.guard for reading in self.readings if reading.trips)
 
     def _conclude(self) -> None:
         """The end of a step: the guards of Observing are judged, and a warning is written down."""
         self._judge(OBSERVING)
         self._fire(self.wiring.observed)
-        if self.edge.row.id == "nudge":  # type: ignore[union-attr]  # an edge was taken
+        taken = self.edge.row.id  # type: ignore[union-attr]  # an edge was taken
+        if taken == "last_chance":
+            self._offer(OBSERVING)
+        elif taken == "nudge":
             by_reason = {guard.reason: guard for guard in self.wiring.guards}
             for reading in self.readings:
                 if reading.warns:
@@ -190,17 +275,13 @@ class Run:
 
     def _write(self, observations: Sequence[Observation]) -> None:
         calls = self.decision.calls  # type: ignore[union-attr]  # observations answer calls
-        for call, observation in zip(calls, observations, strict=True):
-            self.history.append(Message("tool", observation.text, (), observation.tool, call.id))
-
-    def _correct(self, reply: Reply, problem: str) -> None:
-        """Tell the model what was wrong with its reply; where it held structured calls, as the result of each."""
-        if not reply.tool_calls:
-            self.history.append(Message("user", problem))
-        for request in reply.tool_calls:
-            self.history.append(Message("tool", problem, (), request.name, request.id))
+        most, approvals, lang = self.options.max_observation_chars, self.approvals, self.protocol.lang
+        for index, (call, observation) in enumerate(zip(calls, observations, strict=True)):
+            self.history.append(observed(call, observation.tool, observation.text, approvals.get(index), most, lang))
 
     def _fold(self, fact: Any) -> None:
+        if self.chance is not None:
+            return
         memories = self.memories
         try:
             for i, fold in self.wiring.folds[type(fact)]:
@@ -215,21 +296,18 @@ class Run:
         except GuardError as error:
             raise error.located(state, self.step) from error.__cause__
 
-    def _fire(self, pull: Callable[[Run], bool]) -> None:
+    def _fire(self, pull: Callable[[Run], bool], readings: tuple[Reading, ...] | None = None) -> None:
+        """Take an edge and log it, from a pure state with what was judged there (``readings``, where it is not what was judged last)."""
         pull(self)
         row = self.edge.row  # type: ignore[union-attr]  # every group ends unguarded, so an edge was taken
-        self.log.append(Taken(row.id, self.step, self.readings) if row.source in PURE else Taken(row.id, self.step))
+        judged = (self.readings if readings is None else readings) if row.source in PURE else ()
+        self.log.append(Taken(row.id, self.step, judged))
         if row.dest == HALTED:
             self.reason = row.reason
 
     def _ask(self) -> AskModel:
-        return AskModel(Messages(self.history, len(self.history)), self.tools)
-
-    def _check_count(self, event: ToolsReturned | Cancelled) -> None:
-        calls = len(self.effect.calls) if isinstance(self.effect, CallTools) else 0
-        if len(event.observations) != calls:
-            met = f"{type(event).__name__} with {len(event.observations)} observations in {self.state} (step {self.step})"
-            raise UnexpectedEvent(f"{met}: {calls} calls wait for one each")
+        tools = self.tools if self.chance is None else ()
+        return AskModel(Messages(self.history, len(self.history)), tools, self.retries + 1, self.wait_s or 0.0)
 
     def _refuse(self, event: Event) -> NoReturn:
         expected = ", ".join(kind.__name__ for kind in self.accepts) or "nothing, ever again"

@@ -15,7 +15,11 @@ from transitions import Event as StockEvent
 from transitions import EventData, Machine, Transition
 
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     Decision,
     Fact,
     Final,
@@ -24,18 +28,25 @@ from fsm_agent.events import (
     ModelReplied,
     RecordingEnded,
     Said,
+    ToolsFailed,
     ToolsReturned,
     UserSpoke,
 )
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.machine.foreign import Checked, is_foreign
+from fsm_agent.options import Feature
 from fsm_agent.table import INITIAL, OBSERVING, PARSING, STATES, Row, State, rows_for
 
 TRIGGERS: dict[type, str] = {
     ModelReplied: "model_replied",
     ModelFailed: "model_failed",
+    AttemptFailed: "attempt_failed",
+    ContextCompacted: "context_compacted",
     UserSpoke: "user_spoke",
+    ApprovalAsked: "approval_asked",
+    ApprovalGiven: "approval_given",
     ToolsReturned: "tools_returned",
+    ToolsFailed: "tools_failed",
     Cancelled: "cancelled",
     RecordingEnded: "recording_ended",
 }
@@ -49,6 +60,8 @@ class Walker(Protocol):
     decision: Decision | None
     readings: tuple[Reading, ...]
     edge: Edge | None
+    wait_s: float | None
+    chance: State | None
 
 
 class Edge(Transition):
@@ -103,11 +116,19 @@ def _trips(index: int, run: Walker) -> bool:
     return run.readings[index].trips
 
 
+def _has_last_chance(chances: Sequence[bool], run: Walker) -> bool:
+    """The first guard that trips leaves a last chance, and the run has not had it yet."""
+    return run.chance is None and next((chance for chance, reading in zip(chances, run.readings, strict=True) if reading.trips), False)
+
+
 _TESTS: dict[str, Callable[[Walker], bool]] = {
-    "is_final_answer": partial(_decision_is, Final),
+    "is_final_answer": lambda run: type(run.decision) is Final and run.chance is None,
     "is_malformed": partial(_decision_is, Malformed),
     "is_said": partial(_decision_is, Said),
     "is_warned": lambda run: any(reading.warns for reading in run.readings),
+    "can_retry": lambda run: run.wait_s is not None,
+    "is_last": lambda run: run.chance is not None,
+    "is_last_word": lambda run: run.chance == OBSERVING,
 }
 
 
@@ -117,15 +138,21 @@ class Way(NamedTuple):
     pull: Callable[[Walker], bool]
     """Pulls the event's trigger on the ``transitions`` machine."""
     begins_step: bool
-    counted: bool
-    """The event brings one observation for each call that was asked for."""
+    edges: tuple[Edge, ...] = ()
+    """Where only some of the edges begin a step: all of them, in order."""
+
+    def begins(self, run: Walker) -> bool:
+        """Whether the edge that the run is about to take begins a step."""
+        if not self.edges:
+            return self.begins_step
+        return next(edge.row.begins_step for edge in self.edges if edge.test is None or edge.test(run))
 
 
 class Wiring:
     """A set of guards wired to the table: the rows, the shared ``transitions`` machine, and who is shown and judged what."""
 
-    def __init__(self, guards: Sequence[Guard], *, stock: bool = False) -> None:
-        self.rows = rows_for(guard.edge() for guard in guards)
+    def __init__(self, guards: Sequence[Guard], features: frozenset[Feature] = frozenset(), *, stock: bool = False) -> None:
+        self.rows = rows_for((guard.edge() for guard in guards), features)
         by_reason = {guard.reason: guard for guard in guards}
         self.guards = tuple(by_reason[row.reason] for row in self.rows if row.reason in by_reason)
         self._asked = tuple(Checked(guard) if is_foreign(guard) else guard for guard in self.guards)
@@ -136,20 +163,22 @@ class Wiring:
             for fact in get_args(Fact)
         }
         place = {self.guards[i].reason: at for indices in judged.values() for at, i in enumerate(indices)}
+        chances = {row.reason: row.chance for row in self.rows}
+        leaves = {state: [chances[self.guards[i].reason] for i in indices] for state, indices in judged.items()}
         edges: list[Any] = [
-            {"trigger": row.trigger, "source": row.source, "dest": row.dest, "row": row, "test": _test(row, place)} for row in self.rows
+            {"trigger": row.trigger, "source": row.source, "dest": row.dest, "row": row, "test": _test(row, place, leaves)}
+            for row in self.rows
         ]
         machine = (StockMachine if stock else LeanMachine)(
             model=None, states=list(STATES), transitions=edges, initial=INITIAL, auto_transitions=False, send_event=True, queued=False
         )
         pulls = {trigger: event.trigger for trigger, event in machine.events.items()}
         self.parsed, self.observed = pulls["parsed"], pulls["observed"]
-        begins = {(row.source, row.trigger): row.begins_step for row in self.rows}
         self.ways = {
             state: {
-                event: Way(pulls[trigger], begins[state, trigger], event in {ToolsReturned, Cancelled})
+                event: _way(pulls[trigger], machine.events[trigger].transitions[state])
                 for event, trigger in TRIGGERS.items()
-                if (state, trigger) in begins
+                if trigger in machine.events and machine.events[trigger].transitions.get(state)
             }
             for state in STATES
         }
@@ -160,22 +189,29 @@ class Wiring:
         return [guard.start() for guard in self._asked]
 
 
-def _test(row: Row, place: dict[str, int]) -> Callable[[Walker], bool] | None:
+def _way(pull: Callable[[Walker], bool], edges: Sequence[Any]) -> Way:
+    begin = [edge.row.begins_step for edge in edges]
+    return Way(pull, all(begin), tuple(edges) if any(begin) and not all(begin) else ())
+
+
+def _test(row: Row, place: dict[str, int], leaves: dict[State, list[bool]]) -> Callable[[Walker], bool] | None:
     if row.guard is None:
         return None
+    if row.guard == "has_last_chance":
+        return partial(_has_last_chance, leaves[row.source])
     return _TESTS.get(row.guard) or partial(_trips, place[row.reason or ""])
 
 
 @lru_cache(maxsize=256)
-def _wire(guards: tuple[Guard, ...], *, stock: bool) -> Wiring:
-    return Wiring(guards, stock=stock)
+def _wire(guards: tuple[Guard, ...], features: frozenset[Feature], *, stock: bool) -> Wiring:
+    return Wiring(guards, features, stock=stock)
 
 
-def wire(guards: Sequence[Guard], *, stock: bool = False) -> Wiring:
-    """The wiring of these guards, built once for equal ones. Raises ``ValueError`` as ``rows_for`` does."""
+def wire(guards: Sequence[Guard], features: frozenset[Feature] = frozenset(), *, stock: bool = False) -> Wiring:
+    """The wiring of these guards and options, built once for equal ones. Raises ``ValueError`` as ``rows_for`` does."""
     guards = tuple(guards)
     try:
         hash(guards)
     except TypeError:  # a user's guard with a limit that cannot be hashed: wired anew each time
-        return Wiring(guards, stock=stock)
-    return _wire(guards, stock=stock)
+        return Wiring(guards, features, stock=stock)
+    return _wire(guards, features, stock=stock)

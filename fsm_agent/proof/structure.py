@@ -18,7 +18,7 @@ class Structure:
     """What the rows tell."""
 
     spends: tuple[str, ...]
-    """The rows that spend a model call."""
+    """The rows that spend a model call, or something else of which there is so much only."""
     of_a_person: tuple[str, ...]
     """The rows of a cycle that a person has to take each time."""
     free_cycle: tuple[str, ...]
@@ -30,8 +30,8 @@ class Structure:
 def structure_of(rows: Sequence[Row]) -> Structure:
     """Read the rows of a machine."""
     inside = [row for row in rows if row.dest != HALTED]
-    spends = [row for row in inside if row.begins_step]
-    of_a_person = [row for row in inside if row.trigger in PERSON and not row.begins_step]
+    spends = [row for row in inside if row.begins_step or row.spends]
+    of_a_person = [row for row in inside if row.trigger in PERSON and row not in spends]
     free = [row for row in inside if row not in spends and row not in of_a_person]
     return Structure(
         spends=tuple(row.id for row in spends),

@@ -16,6 +16,7 @@ from fsm_agent.events import Event, ToolSpec, Value
 from fsm_agent.guards import Guard, rebuild
 from fsm_agent.language import language
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
+from fsm_agent.options import OFF, Options
 from fsm_agent.protocols import PROTOCOLS, Protocol
 
 FORMAT = 1
@@ -48,6 +49,9 @@ class Header(Value, frozen=True, tag_field="trace", tag=FORMAT):
     """The run's name for people, such as a scenario's."""
     at: float | None = None
     """When it began, in seconds since 1970 UTC."""
+    id: str = ""
+    """The run's own name in the keys of its calls; empty: it has none."""
+    options: Options = OFF
 
 
 @attrs.frozen
@@ -79,11 +83,12 @@ class Trace:
         header = self.header
         form = protocol or self.own_protocol or self._named_protocol()
         guards = self.own_guards if guards is None else guards
+        setup: dict[str, Any] = {"protocol": form, "tools": header.tools, "options": header.options, "run_id": header.id, "at": header.at}
         if guards is not None:
-            return Run(header.task, guards=guards, protocol=form, tools=header.tools, at=header.at)
+            return Run(header.task, guards=guards, **setup)
         try:
             made = [rebuild(spec.reason, spec.guard, spec.limits) for spec in header.guards]
-            return Run(header.task, guards=made, protocol=form, tools=header.tools, at=header.at)
+            return Run(header.task, guards=made, **setup)
         except ValueError as error:
             raise TraceError(str(error)) from None
 
@@ -111,7 +116,7 @@ class Trace:
 def header_of(run: Run, title: str = "") -> Header:
     """The header for a record of ``run``."""
     guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
-    return Header(run.task, _name_of(run.protocol), run.protocol.lang.code, guards, run.tools, title, run.at)
+    return Header(run.task, _name_of(run.protocol), run.protocol.lang.code, guards, run.tools, title, run.at, run.id, run.options if run.options != OFF else OFF)
 
 
 def _name_of(protocol: Protocol) -> str:
