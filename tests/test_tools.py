@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import enum
 import functools
@@ -9,7 +10,7 @@ import gc
 import math
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import attrs
 import msgspec
@@ -19,7 +20,10 @@ from hypothesis import strategies as st
 
 from fsm_agent.events import Observation, ToolCall, ToolSpec
 from fsm_agent.language import language
-from fsm_agent.tools import BUILT_IN, Tool, ToolError, add, mul, now, observe, tool
+from fsm_agent.tools import BUILT_IN, Tool, ToolError, ToolServerDead, add, mul, now, observe, tool
+
+if TYPE_CHECKING:
+    from fsm_agent.events import ToolCall as Requested  # a name that is not there when the tools below are made
 
 
 def called(function: Tool, **arguments: Any) -> Observation:
@@ -181,6 +185,16 @@ def test_a_tool_can_declare_what_makes_its_repeats_legitimate() -> None:
     assert (add.spec.polls, add.spec.volatile, add.spec.idempotent) == (False, (), False)
 
 
+def test_a_tool_can_declare_that_it_changes_something() -> None:
+    @tool(side_effects=True)
+    def send(to: str) -> str:
+        return f"sent to {to}"
+
+    assert (send.side_effects, send.spec.side_effects) == (True, True)
+    assert (add.side_effects, add.spec.side_effects) == (False, False)
+    assert called(send, to="me") == Observation("send", "sent to me")
+
+
 @pytest.mark.parametrize("volatile", ["pid", [1], ("pid", None)])
 def test_volatile_has_to_be_a_list_of_names(volatile: Any) -> None:
     with pytest.raises(TypeError, match=f"^volatile is {re.escape(repr(volatile))}; it must be a tuple of field names"):
@@ -194,6 +208,87 @@ def test_a_method_can_be_a_tool() -> None:
             return len(item)
 
     assert called(tool(Shop().price), item="tea") == Observation("price", "3")
+
+
+# --- a tool that asks for its call ---------------------------------------------------------------------------------
+
+CALL = ToolCall("pay", {"amount": "3"}, "c1", "run/2/0")
+
+
+@tool
+def pay(amount: int, call: ToolCall) -> str:
+    """Pay.
+
+    Args:
+        amount: How much.
+        call: It is given.
+    """
+    return f"{amount} {call.key} {call.arguments}"
+
+
+@tool
+async def pay_later(call: ToolCall | None, *, amount: int = 1) -> str:
+    return f"{amount} {call and call.key}"
+
+
+@tool
+def pay_or_not(amount: int, call: Optional[ToolCall] = None, again: Any = None) -> str:  # noqa: UP045  # the old spelling is a user's too
+    return f"{amount} {call and call.key} {again}"
+
+
+def test_a_tool_is_given_its_call_and_a_model_sees_nothing_of_that() -> None:
+    assert pay.call_parameters == ("call",)
+    assert pay.spec.parameters == {
+        "type": "object",
+        "properties": {"amount": {"type": "integer", "description": "How much."}},
+        "required": ["amount"],
+        "additionalProperties": False,
+    }
+    assert pay.observe(CALL) == Observation("pay", "3 run/2/0 {'amount': '3'}")
+    assert asyncio.run(pay_later.aobserve(CALL)) == Observation("pay", "3 run/2/0")
+    assert pay_or_not.observe(CALL) == Observation("pay", "3 run/2/0 None")
+    assert (list(pay_later.spec.parameters["properties"]), list(pay_or_not.spec.parameters["properties"])) == (
+        ["amount"],
+        ["amount", "again"],
+    )
+
+
+def test_a_tool_that_asks_for_its_call_can_still_be_called_as_a_function() -> None:
+    assert pay(3, CALL) == "3 run/2/0 {'amount': '3'}"
+    assert pay_or_not(3) == "3 None None"
+
+
+def test_a_model_cannot_give_the_call() -> None:
+    seen = called(pay, amount=3, call={"name": "x", "arguments": {}})
+    assert seen == Observation("pay", "TOOL_ERROR: pay has no parameter call (its parameters: amount)", "bad_arguments")
+
+
+def made_of(source: str) -> Tool:
+    """The tool ``f`` of a module with this source."""
+    module: dict[str, Any] = {}
+    exec(source, module)
+    return tool(module["f"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from __future__ import annotations\ndef f(call: ToolCall, a: int): return a, call.key",
+        "from __future__ import annotations\ndef f(a: int, call: ToolCall | None = None): return a, call.key",
+        "def f(a: int, call: 'ToolCall'): return a, call.key",
+        "def f(a: int, of: 'ToolCall'): return a, of.key",
+    ],
+)
+def test_the_call_may_be_known_to_type_checkers_only(source: str) -> None:
+    assert made_of(source).observe(ToolCall("f", {"a": 1}, key="k")) == Observation("f", '[1,"k"]')
+
+
+def test_a_class_of_the_same_name_is_not_the_call() -> None:
+    made = made_of("import attrs\n@attrs.frozen\nclass ToolCall:\n    x: int\ndef f(call: 'ToolCall'): return call.x")
+    assert called(made, call={"x": 3}) == Observation("f", "3")
+
+
+def unknown_call(a: Requested) -> None: ...
 
 
 # --- signatures that are refused ---------------------------------------------------------------------------------
@@ -218,6 +313,7 @@ SIGNATURES: list[tuple[Any, str]] = [
     (call_back, "tool call_back: a has a type that JSON cannot hold (type <class 'collections.abc.Callable'> is not supported)"),
     (complex_number, "tool complex_number: a has a type that JSON cannot hold (type <class 'complex'> is not supported)"),
     (unknown_type, "tool unknown_type: its annotations cannot be read (name 'NoSuchType' is not defined)"),
+    (unknown_call, "tool unknown_call: its annotations cannot be read (name 'Requested' is not defined)"),
     (nested_unknown_type, "tool nested_unknown_type: its annotations cannot be read (name 'NoSuchType' is not defined)"),
     (odd_default, "tool odd_default: a has a default that JSON cannot hold (Encoding objects of type object is unsupported)"),
     (generator, "tool generator: it is a generator; a tool is a function that returns its result"),
@@ -457,6 +553,22 @@ def test_what_a_tool_returns_is_text_for_the_model(value: Any, text: str) -> Non
     assert msgspec.json.decode(msgspec.json.encode(seen), type=Observation) == seen
 
 
+def test_a_result_of_any_size_is_kept_whole() -> None:
+    seen = returning("é" * 50_000_000)
+    assert (seen.kind, len(seen.text)) == ("ok", 50_000_000)
+    assert len(returning(b"x" * 75_000_000).text) == 100_000_002
+
+
+def test_what_a_tool_prints_is_no_part_of_its_result(capsys: pytest.CaptureFixture[str]) -> None:
+    @tool
+    def loud() -> str:
+        print("TOOL_ERROR: no")
+        return "done"
+
+    assert called(loud) == Observation("loud", "done")
+    assert capsys.readouterr() == ("TOOL_ERROR: no\n", "")
+
+
 @pytest.mark.parametrize("value", [Mute(), 10**5000], ids=["no repr", "too long a number"])
 def test_what_cannot_be_said_is_an_error(value: Any) -> None:
     seen = returning(value)
@@ -538,6 +650,42 @@ def test_endless_recursion_in_a_tool_is_an_observation() -> None:
 def test_only_ctrl_c_comes_through() -> None:
     with pytest.raises(KeyboardInterrupt):
         raising(KeyboardInterrupt())
+
+
+def test_a_dead_server_comes_through_too() -> None:
+    dead = ToolServerDead("files", "it ended with exit code 1")
+    with pytest.raises(ToolServerDead, match=r"^the server files is dead: it ended with exit code 1$") as caught:
+        raising(dead)
+    assert (caught.value.server, caught.value.why) == ("files", "it ended with exit code 1")
+
+
+def test_what_an_async_tool_raises_is_an_observation() -> None:
+    async def seen(error: BaseException) -> Observation:
+        async def fail() -> None:
+            raise error
+
+        return await tool(fail).aobserve(ToolCall("fail", {}))
+
+    assert asyncio.run(seen(ToolError("no"))) == Observation("fail", "TOOL_ERROR: no", "tool_error")
+    assert asyncio.run(seen(GeneratorExit())).text == "TOOL_ERROR: GeneratorExit: "
+    assert asyncio.run(seen(asyncio.CancelledError("mine"))).text == "TOOL_ERROR: CancelledError: mine"
+    with pytest.raises(ToolServerDead):
+        asyncio.run(seen(ToolServerDead("files", "it ended")))
+
+
+def test_cancelling_the_task_of_an_async_tool_is_no_observation() -> None:
+    @tool
+    async def wait() -> None:
+        await asyncio.sleep(60)
+
+    async def cancelled() -> bool:
+        task = asyncio.create_task(wait.aobserve(ToolCall("wait", {})))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(cancelled())
 
 
 def test_a_mutable_default_is_not_shared_with_the_schema() -> None:

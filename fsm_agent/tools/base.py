@@ -13,12 +13,9 @@ import msgspec
 from fsm_agent.events import ERROR_PREFIX, Observation, ObservationKind, ToolCall, ToolSpec
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.text import well_formed
+from fsm_agent.tools.errors import ServerLost, TimedOut, ToolError, ToolServerDead
+from fsm_agent.tools.foreign import check_by_schema
 from fsm_agent.tools.schema import BadArguments, Parameter, check_arguments, json_schema, parameters_of
-
-
-class ToolError(Exception):
-    """Raise it in a tool to tell the model what went wrong; its message is what the model reads."""
-
 
 _PLAIN = frozenset({str, int, float, bool, type(None), dict, list, tuple})
 """Results that need no second look."""
@@ -40,6 +37,12 @@ class Tool:
     """A second run of the same call changes nothing."""
     timeout_s: float | None = None
     """Seconds after which a call is not waited for any more; None: it is waited for."""
+    side_effects: bool = False
+    """It changes something in the world: a person is asked before it is run, unless a policy says otherwise."""
+    call_parameters: tuple[str, ...] = ()
+    """Parameters of the function that take the ``ToolCall`` itself. A model does not see them."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of its arguments where somebody else wrote it; None: it is made of ``parameters``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -47,32 +50,54 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         """The tool as a model is told of it."""
-        return ToolSpec(self.name, self.description, json_schema(self.parameters), self.polls, self.volatile, self.idempotent)
+        schema = json_schema(self.parameters) if self.schema is None else self.schema
+        return ToolSpec(self.name, self.description, schema, self.polls, self.volatile, self.idempotent, self.side_effects)
 
     @property
     def is_async(self) -> bool:
-        """It has to be awaited."""
+        """It can but be awaited."""
         return inspect.iscoroutinefunction(self.function)
 
+    @property
+    def is_awaited(self) -> bool:
+        """``arun`` awaits ``aobserve``, in place of ``observe`` in a thread."""
+        return self.is_async
+
     def observe(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
-        """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` is raised."""
+        """Make the call. Whatever happens is an observation; only ``KeyboardInterrupt`` and ``ToolServerDead`` are raised."""
         try:
-            return _returned(call, lang, self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
-        except KeyboardInterrupt:
+            return _returned(call, lang, self.make(call, self._checked(call, lang)))
+        except (KeyboardInterrupt, ToolServerDead):
             raise
         except BaseException as error:  # noqa: BLE001  # a tool never breaks the loop, whatever it raises
             return _raised(call, lang, error)
 
     async def aobserve(self, call: ToolCall, lang: Language = ENGLISH) -> Observation:
-        """Make the call of an async tool. Whatever happens is an observation; only cancellation and ``KeyboardInterrupt`` are raised."""
+        """As ``observe``, of a tool that is awaited. Raises ``CancelledError``, too, where its task is cancelled."""
         import asyncio
 
         try:
-            return _returned(call, lang, await self.function(**check_arguments(self.name, self.parameters, call.arguments, lang)))
-        except (KeyboardInterrupt, asyncio.CancelledError):
+            return _returned(call, lang, await self.amake(call, self._checked(call, lang)))
+        except (KeyboardInterrupt, ToolServerDead):
             raise
-        except BaseException as error:  # noqa: BLE001  # as above
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             return _raised(call, lang, error)
+
+    def make(self, call: ToolCall, arguments: dict[str, Any]) -> Any:
+        """Run the function with arguments that fit. Returns and raises what it does."""
+        return self.function(**arguments, **dict.fromkeys(self.call_parameters, call))
+
+    async def amake(self, call: ToolCall, arguments: dict[str, Any]) -> Any:
+        """As ``make``, of a tool that is awaited."""
+        return await self.make(call, arguments)
+
+    def _checked(self, call: ToolCall, lang: Language) -> dict[str, Any]:
+        if self.schema is None:
+            return check_arguments(self.name, self.parameters, call.arguments, lang)
+        return check_by_schema(self.name, self.parameters, self.schema, call.arguments, lang)
 
 
 @overload
@@ -86,6 +111,7 @@ def tool(
     volatile: Sequence[str] = (),
     idempotent: bool = False,
     timeout_s: float | None = None,
+    side_effects: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -97,6 +123,7 @@ def tool(
     volatile: Sequence[str] = (),
     idempotent: bool = False,
     timeout_s: float | None = None,
+    side_effects: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a ``Tool`` of a plain function: ``@tool`` or ``@tool(name=..., description=...)``.
 
@@ -104,6 +131,8 @@ def tool(
     can declare: ``polls=True`` (asking again and again is how it is used), ``volatile=("pid", "elapsed")`` (fields of its arguments and of
     its JSON observations that are left out when two calls are compared), ``idempotent=True`` (a second run changes nothing).
     A call that takes longer than ``timeout_s`` seconds is given up on: its outcome is not known, and the observation says so.
+    Before a tool with ``side_effects=True`` is run, a person is asked. A parameter that is annotated as a ``ToolCall``, such as
+    ``call: ToolCall``, is given the call itself, whose ``key`` is the same when a run is taken up again; a model does not see it.
     Raises ``TypeError`` for a lambda without ``name``, for a signature that a model cannot call (``*args``, positional-only
     parameters, types that JSON cannot hold), for a generator function, and for ``volatile`` that is no list of names.
     """
@@ -122,7 +151,8 @@ def tool(
             raise TypeError(f"the tool name {called!r} cannot be called: leave out white space, '=', ',' and '\"'")
         summary, told = _docstring(function)
         described = summary if description is None else description
-        return Tool(function, called, described, parameters_of(function, told), polls, tuple(volatile), idempotent, timeout_s)
+        takes, calls = parameters_of(function, told)
+        return Tool(function, called, described, takes, polls, tuple(volatile), idempotent, timeout_s, side_effects, calls)
 
     return make if function is None else make(function)
 
@@ -133,6 +163,12 @@ def observe(tools: Mapping[str, Tool], call: ToolCall, lang: Language = ENGLISH)
     if found is None:
         return _failed(call, lang.say("unknown tool {name}", name=call.name), "unknown_tool")
     return found.observe(call, lang)
+
+
+def timed_out(call: ToolCall, lang: Language, after_s: float) -> Observation:
+    """Of a call that is not waited for any more."""
+    text = lang.say("no result of {tool} after {seconds} s; whether it took effect is not known", tool=call.name, seconds=f"{after_s:.1f}")
+    return _failed(call, text, "timeout")
 
 
 def as_text(value: Any) -> str:
@@ -164,11 +200,20 @@ def _returned(call: ToolCall, lang: Language, value: Any) -> Observation:
 
 
 def _raised(call: ToolCall, lang: Language, error: BaseException) -> Observation:
-    if isinstance(error, BadArguments):
-        return _failed(call, str(error), "bad_arguments")
-    if isinstance(error, ToolError):
-        told = described(error)
-        return _failed(call, told if told.strip() else lang.say("{tool} failed and did not say why", tool=call.name), "tool_error")
+    say = lang.say
+    match error:
+        case BadArguments():
+            return _failed(call, str(error), "bad_arguments")
+        case ToolError():
+            told = described(error)
+            return _failed(call, told if told.strip() else say("{tool} failed and did not say why", tool=call.name), "tool_error")
+        case TimedOut():
+            return timed_out(call, lang, error.after_s)
+        case ServerLost():
+            lost = say(
+                "the server {server} was lost while {tool} ran; whether it took effect is not known", server=error.server, tool=call.name
+            )
+            return _failed(call, lost, "interrupted")
     trace = well_formed("".join(traceback.format_exception(error)))
     return _failed(call, f"{type(error).__name__}: {described(error)}", "tool_error", trace)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Union
 import attrs
 import msgspec
 
+from fsm_agent.events import ToolCall
 from fsm_agent.language import ENGLISH, Language
 
 _UNCHANGEABLE = (str, int, float, bool, bytes, type(None))
@@ -36,16 +37,18 @@ class BadArguments(Exception):
     """Arguments that do not fit a tool's signature; the message names each and what was expected."""
 
 
-def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> tuple[Parameter, ...]:
-    """The parameters of ``function``. Raises ``TypeError``, naming the parameter, for a signature that a model cannot call."""
-    try:
-        hints = typing.get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise TypeError(f"tool {function.__name__}: its annotations cannot be read ({error})") from None
-    found = []
+def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> tuple[tuple[Parameter, ...], tuple[str, ...]]:
+    """The parameters of ``function``, and the names of those that take the ``ToolCall`` itself. Raises ``TypeError``, naming the
+    parameter, for a signature that a model cannot call.
+    """
+    hints = _hints(function)
+    found, calls = [], []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise TypeError(f"tool {function.__name__}: {parameter} cannot be given by name; use plain named parameters")
+        if _is_call(hints.get(name)):
+            calls.append(name)
+            continue
         hint = hints.get(name, Any)
         try:
             msgspec.json.schema(hint)
@@ -58,7 +61,26 @@ def parameters_of(function: Callable[..., Any], descriptions: Mapping[str, str])
             except (TypeError, ValueError) as error:
                 raise TypeError(f"tool {function.__name__}: {name} has a default that JSON cannot hold ({error})") from None
         found.append(Parameter(name, hint, descriptions.get(name, ""), parameter.default))
-    return tuple(found)
+    return tuple(found), tuple(calls)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations. ``ToolCall`` is known also where it was imported for type checkers only."""
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(function, localns=known, include_extras=True)
+        except NameError as error:
+            if error.name != ToolCall.__name__ or known:
+                raise TypeError(f"tool {function.__name__}: its annotations cannot be read ({error})") from None
+            known = {ToolCall.__name__: ToolCall}
+
+
+def _is_call(hint: Any) -> bool:
+    """Whether it asks for the call itself: ``ToolCall``, or that or None."""
+    return hint is ToolCall or (
+        typing.get_origin(hint) in {Union, types.UnionType} and set(typing.get_args(hint)) == {ToolCall, type(None)}
+    )
 
 
 def json_schema(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
@@ -75,8 +97,12 @@ def json_schema(parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     return {**schema, "$defs": components} if components else schema
 
 
-def check_arguments(tool: str, parameters: tuple[Parameter, ...], arguments: Mapping[str, Any], lang: Language = ENGLISH) -> dict[str, Any]:
-    """The arguments, converted to the parameters' types. Raises ``BadArguments`` naming every one that is missing, surplus or ill-typed."""
+def check_arguments(
+    tool: str, parameters: tuple[Parameter, ...], arguments: Mapping[str, Any], lang: Language = ENGLISH, *, more: bool = False
+) -> dict[str, Any]:
+    """The arguments, converted to the parameters' types. Raises ``BadArguments`` naming every one that is missing, surplus or ill-typed.
+    With ``more``, none is surplus; those beyond the parameters are left out.
+    """
     converted: dict[str, Any] = {}
     missing: list[Parameter] = []
     bad: list[Parameter] = []
@@ -89,14 +115,14 @@ def check_arguments(tool: str, parameters: tuple[Parameter, ...], arguments: Map
             converted[parameter.name] = convert(arguments[parameter.name], parameter.type)
         except (msgspec.ValidationError, ValueError, RecursionError):
             bad.append(parameter)
-    if missing or bad or len(converted) < len(arguments):
+    if missing or bad or (len(converted) < len(arguments) and not more):
         known = {each.name for each in parameters}
         say = lang.say
         takes = ", ".join(each.name for each in parameters) or say("none")
         problems = [
             say("{tool} has no parameter {name} (its parameters: {names})", tool=tool, name=name, names=takes)
             for name in arguments
-            if name not in known
+            if name not in known and not more
         ]
         problems += [
             say("{tool} needs the argument {name}: {expected}", tool=tool, name=each.name, expected=expected(each.type, lang))
