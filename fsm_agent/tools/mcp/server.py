@@ -1,0 +1,81 @@
+"""A server over its lives: calls, what becomes of them when it dies, and its one restart in a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import Tool
+
+from fsm_agent.text import first_line, well_formed
+from fsm_agent.tools.errors import ServerLost, TimedOut, ToolError, ToolServerDead, ToolServerError
+from fsm_agent.tools.mcp.content import text_of
+from fsm_agent.tools.mcp.described import McpServer
+from fsm_agent.tools.mcp.life import DidNotStart, Life
+
+
+class Server:
+    """It is used in one event loop."""
+
+    def __init__(self, described: McpServer) -> None:
+        self.name = described.name
+        """What people call it; once it has started, it is not empty."""
+        self._described = described
+        self._life: Life | None = None
+        self._lock = asyncio.Lock()
+        self._restarted_in: set[str] = set()
+        """The runs that started it again."""
+
+    async def open(self) -> tuple[Tool, ...]:
+        """Start it. Returns its tools. Raises ``ToolServerError``."""
+        try:
+            self._life = await Life.start(self._described)
+        except DidNotStart as error:
+            raise ToolServerError(f"the MCP server {self._described.shown!r} did not start: {error}") from None
+        self.name = self.name or first_line(well_formed(self._life.calls_itself).rpartition("/")[2], 40) or "mcp"
+        return self._life.tools
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], run: str) -> str:
+        """What the tool answered, in a run of this id. A server that is found dead is started again before, once in a run.
+
+        Raises ``ToolError`` with the server's words, ``TimedOut``, ``ServerLost`` where the server died while it ran, and
+        ``ToolServerDead`` where it is dead and stays so: then the call was not made.
+        """
+        life = await self._living(run)
+        began = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(self._described.timeout_s):
+                result = await life.call(tool, arguments)
+        except TimeoutError:
+            raise TimedOut(asyncio.get_running_loop().time() - began) from None
+        except MCPError as error:
+            if await life.is_lost_after(error):
+                raise ServerLost(self.name) from None
+            raise ToolError(str(error)) from None
+        except Exception as error:  # noqa: BLE001  # the SDK's checks of the answer raise many types
+            raise ToolError(f"the answer of {self.name} cannot be used: {first_line(str(error)) or type(error).__name__}") from None
+        if result.is_error:
+            raise ToolError(text_of(result))
+        return text_of(result)
+
+    async def close(self) -> None:
+        """End it. Nothing is raised."""
+        if self._life is not None:
+            await self._life.end()
+
+    async def _living(self, run: str) -> Life:
+        async with self._lock:
+            if self._life is not None and not self._life.is_dead:
+                return self._life
+            why = await self._life.why_dead() if self._life is not None else "it was never started"
+            if run in self._restarted_in:
+                raise ToolServerDead(self.name, f"{why}, after it had been started again once")
+            try:
+                self._life = await Life.start(self._described)
+            except DidNotStart as error:
+                raise ToolServerDead(self.name, f"{why}; it was started again, and {error}") from None
+            finally:
+                self._restarted_in.add(run)
+            return self._life
