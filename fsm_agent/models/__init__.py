@@ -3,6 +3,7 @@
 from fsm_agent.models.base import ChatModel, aask, ask
 from fsm_agent.models.errors import ContextOverflow, ModelError, ModelRefused, ModelSetupError, ModelUnavailable
 from fsm_agent.models.named import model_from
+from fsm_agent.models.prices import has_price, no_price
 from fsm_agent.models.reply import as_reply
 from fsm_agent.models.scripted import ScriptedModel, ScriptEnded
 
@@ -18,5 +19,7 @@ __all__ = [
     "aask",
     "as_reply",
     "ask",
+    "has_price",
     "model_from",
+    "no_price",
 ]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsm_agent.events import Message, Reply, ToolSpec
 from fsm_agent.models import anthropic_wire
 from fsm_agent.models.errors import ModelSetupError
-from fsm_agent.models.server import Reader, ServerModel, checked_key, checked_url
+from fsm_agent.models.server import Reader, ServerModel
+from fsm_agent.models.settings import checked_key, checked_url
 
 if TYPE_CHECKING:
     import anthropic
@@ -30,12 +31,14 @@ class AnthropicModel(ServerModel):
         api_key: str | None = None,
         timeout_s: float = 600.0,
         max_tokens: int = 16_000,
+        prices: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
         """``base_url`` and ``api_key`` are by default those of the environment: ``ANTHROPIC_BASE_URL``, ``ANTHROPIC_API_KEY`` or, as a
         bearer token, ``ANTHROPIC_AUTH_TOKEN``.
 
-        ``max_tokens`` limits a reply (the API demands a limit); ``options`` are further fields of each request, such as
+        ``max_tokens`` limits a reply (the API demands a limit); ``prices`` are US dollars per million tokens read, and written (by default
+        those that are listed in ``fsm-agent[prices]``); ``options`` are further fields of each request, such as
         ``thinking={"type": "disabled"}``. Raises ``ModelSetupError`` where the package or the key is missing.
         """
         given = base_url or os.environ.get("ANTHROPIC_BASE_URL", "").strip()
@@ -47,7 +50,7 @@ class AnthropicModel(ServerModel):
         self.max_tokens = max_tokens
         """The limit of a reply, in tokens."""
         self._credential = {"auth_token": token} if token else {"api_key": key or "none"}  # the SDK would look for others elsewhere
-        super().__init__(model, base_url=url, keys=[key, token], timeout_s=timeout_s, options=options)
+        super().__init__(model, base_url=url, keys=[key, token], timeout_s=timeout_s, prices=prices, options=options)
 
     def _settings(self) -> dict[str, Any]:
         timeout = self._sdk.Timeout(self.timeout_s, connect=min(10.0, self.timeout_s))
@@ -69,6 +72,9 @@ class AnthropicModel(ServerModel):
 
     def _reader(self, tools: tuple[ToolSpec, ...]) -> Reader:
         return anthropic_wire.StreamReader(tools)
+
+    def _cached(self, usage: Mapping[str, Any]) -> tuple[int, int]:
+        return anthropic_wire.cached(usage)
 
     def _reply_of(self, answer: Mapping[str, Any], tools: tuple[ToolSpec, ...]) -> Reply:
         return anthropic_wire.reply_of(answer, tools)

@@ -109,6 +109,11 @@ class StreamReader:
         self._pieces.setdefault(index, []).append(text)
         return text
 
+    @property
+    def usage(self) -> object:
+        """What the server said of tokens, as it came."""
+        return self._usage
+
     def reply(self) -> Reply:
         """The whole reply. Raises ``BrokenOff`` where the stream ended before it did."""
         if not self._answer.get("stop_reason"):
@@ -142,3 +147,8 @@ def _usage(sent: object) -> Usage | None:
     read = None if counts[0] is None else sum(count or 0 for count in counts)
     found = Usage(read, as_count(usage.get("output_tokens")))
     return None if found == Usage() else found
+
+
+def cached(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of the tokens that were read came from the server's cache, and how many were put there."""
+    return as_count(usage.get("cache_read_input_tokens")) or 0, as_count(usage.get("cache_creation_input_tokens")) or 0

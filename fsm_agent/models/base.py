@@ -20,6 +20,11 @@ class ChatModel(ABC):
     name: str
     """Its name for people and records, such as ``openai:gpt-5``."""
 
+    @property
+    def has_price(self) -> bool:
+        """Whether its replies will tell what they cost."""
+        return True
+
     @abstractmethod
     def ask(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...] = (), *, on_text: OnText | None = None) -> Reply:
         """The complete reply to ``messages``. The model may call ``tools``; with none of them, it can but write.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fsm_agent.events import Message, Reply, ToolSpec
 from fsm_agent.models import openai_wire
 from fsm_agent.models.errors import ModelSetupError
-from fsm_agent.models.server import Reader, ServerModel, checked_key, checked_url
+from fsm_agent.models.server import Reader, ServerModel
+from fsm_agent.models.settings import checked_key, checked_url
 
 if TYPE_CHECKING:
     import openai
@@ -30,11 +31,14 @@ class OpenAIModel(ServerModel):
         api_key: str | None = None,
         timeout_s: float = 600.0,
         max_tokens: int | None = None,
+        prices: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
         """``base_url`` and ``api_key`` are by default those of the environment: ``OPENAI_BASE_URL``, ``OPENAI_API_KEY``.
 
-        ``max_tokens`` limits a reply; ``options`` are further fields of each request, such as ``temperature=0``.
+        ``max_tokens`` limits a reply; ``prices`` are US dollars per million tokens read, and written, where the server does not tell what
+        a reply cost (by default those that are listed in ``fsm-agent[prices]``); ``options`` are further fields of each request, such as
+        ``temperature=0``.
         Raises ``ModelSetupError`` where the package or the key is missing; a server other than OpenAI's may need none.
         """
         given = base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
@@ -46,7 +50,7 @@ class OpenAIModel(ServerModel):
             )
         if max_tokens is not None:  # OpenAI's newer models know one name only, other servers the other
             options = {("max_completion_tokens" if url == OPENAI else "max_tokens"): max_tokens, **options}
-        super().__init__(model, base_url=url, keys=[key], timeout_s=timeout_s, options=options)
+        super().__init__(model, base_url=url, keys=[key], timeout_s=timeout_s, prices=prices, options=options)
 
     def _settings(self) -> dict[str, Any]:
         timeout = self._sdk.Timeout(self.timeout_s, connect=min(10.0, self.timeout_s))
@@ -71,6 +75,9 @@ class OpenAIModel(ServerModel):
 
     def _reader(self, tools: tuple[ToolSpec, ...]) -> Reader:
         return openai_wire.StreamReader(tools)
+
+    def _cached(self, usage: Mapping[str, Any]) -> tuple[int, int]:
+        return openai_wire.cached(usage)
 
     def _reply_of(self, answer: Mapping[str, Any], tools: tuple[ToolSpec, ...]) -> Reply:
         return openai_wire.reply_of(answer, tools)

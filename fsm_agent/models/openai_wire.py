@@ -100,6 +100,11 @@ class StreamReader:
                 field.append(value)
         call[3].append(as_json(function.get("arguments")))
 
+    @property
+    def usage(self) -> object:
+        """What the server said of tokens, as it came."""
+        return self._answer.get("usage")
+
     def reply(self) -> Reply:
         """The whole reply. Raises ``BrokenOff`` where the stream ended before it did."""
         if self._finish is None:
@@ -125,3 +130,8 @@ def _usage(sent: object) -> Usage | None:
     known = float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < float("inf") else None
     found = Usage(as_count(usage.get("prompt_tokens")), as_count(usage.get("completion_tokens")), known)
     return None if found == Usage() else found
+
+
+def cached(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of the tokens came from the server's cache; nothing is charged for putting them there."""
+    return as_count(as_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0, 0

@@ -7,26 +7,19 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from fsm_agent.events import Message, Reply, ToolSpec
+from fsm_agent.events import Message, Reply, ToolSpec, Usage
 from fsm_agent.models.base import ChatModel, OnText
-from fsm_agent.models.errors import (
-    BrokenOff,
-    ModelError,
-    ModelSetupError,
-    ModelUnavailable,
-    NoReply,
-    complaint_of,
-    failure_of,
-    without_keys,
-)
+from fsm_agent.models.errors import ModelError, ModelSetupError, NoReply, without_keys
+from fsm_agent.models.prices import Price, Spent, per_million, price_of, tells_costs
 from fsm_agent.models.reply import as_reply
+from fsm_agent.models.settings import without_secrets
+from fsm_agent.models.translated import translated
+from fsm_agent.models.wary import as_mapping
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,6 +32,10 @@ class Reader(Protocol):
 
     def reply(self) -> Reply: ...
 
+    @property
+    def usage(self) -> object:
+        """What the server said of tokens, as it came."""
+
 
 class ServerModel(ChatModel):
     """A model behind an SDK. The SDK's own retries are off, its exceptions do not get out, and neither does the key."""
@@ -46,7 +43,16 @@ class ServerModel(ChatModel):
     provider: ClassVar[str]
     """The first part of the model's name, the SDK's package, and the extra that installs it."""
 
-    def __init__(self, model: str, *, base_url: str, keys: Sequence[str], timeout_s: float, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        keys: Sequence[str],
+        timeout_s: float,
+        prices: Sequence[float] | None,
+        options: Mapping[str, Any],
+    ) -> None:
         self.model = model
         """The name by which the server knows it."""
         self.name = f"{self.provider}:{model}"
@@ -56,7 +62,8 @@ class ServerModel(ChatModel):
         self.options = dict(options)
         """Further fields of each request, such as ``temperature``."""
         self._keys = tuple(key for key in keys if key)
-        self._where = _without_secrets(base_url)
+        self._where = without_secrets(base_url)
+        self._given = None if prices is None else per_million(prices)
         self._sdk = self._import()
         self._lock = threading.Lock()
         self._client: Any = None
@@ -83,6 +90,10 @@ class ServerModel(ChatModel):
     def _reader(self, tools: tuple[ToolSpec, ...]) -> Reader: ...
 
     @abstractmethod
+    def _cached(self, usage: Mapping[str, Any]) -> tuple[int, int]:
+        """Tokens that were read from the server's cache, and written into it."""
+
+    @abstractmethod
     def _reply_of(self, answer: Mapping[str, Any], tools: tuple[ToolSpec, ...]) -> Reply: ...
 
     # --- asking ---
@@ -93,9 +104,11 @@ class ServerModel(ChatModel):
         try:
             answer = self._create(self._sync_client(), messages, tools, stream=on_text is not None)
             if on_text is None:
-                reply = self._reply_of(_plain(answer), tools)
+                whole = _plain(answer)
+                reply, usage = self._reply_of(whole, tools), whole.get("usage")
             elif not _streams(answer):
-                reply = self._reply_of(_decoded(answer.response.read()), tools)
+                whole = _decoded(answer.response.read())
+                reply, usage = self._reply_of(whole, tools), whole.get("usage")
                 on_text(reply.text)
             else:
                 reader = self._reader(tools)
@@ -103,14 +116,14 @@ class ServerModel(ChatModel):
                     for chunk in answer:
                         if text := reader.take(_plain(chunk)):
                             on_text(text)
-                reply = reader.reply()
+                reply, usage = reader.reply(), reader.usage
         except Exception as error:
             failure = self._failure(error)
             if failure is None:
                 raise
         if failure is not None:  # raised here, so that it does not carry the SDK's exception along, which holds the key
             raise failure
-        return _timed(reply, began)
+        return self._finished(reply, usage, began)
 
     async def aask(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...] = (), *, on_text: OnText | None = None) -> Reply:
         began = time.perf_counter()
@@ -118,9 +131,11 @@ class ServerModel(ChatModel):
         try:
             answer = await self._create(self._async_client(), messages, tools, stream=on_text is not None)
             if on_text is None:
-                reply = self._reply_of(_plain(answer), tools)
+                whole = _plain(answer)
+                reply, usage = self._reply_of(whole, tools), whole.get("usage")
             elif not _streams(answer):
-                reply = self._reply_of(_decoded(await answer.response.aread()), tools)
+                whole = _decoded(await answer.response.aread())
+                reply, usage = self._reply_of(whole, tools), whole.get("usage")
                 on_text(reply.text)
             else:
                 reader = self._reader(tools)
@@ -128,14 +143,35 @@ class ServerModel(ChatModel):
                     async for chunk in answer:
                         if text := reader.take(_plain(chunk)):
                             on_text(text)
-                reply = reader.reply()
+                reply, usage = reader.reply(), reader.usage
         except Exception as error:
             failure = self._failure(error)
             if failure is None:
                 raise
         if failure is not None:
             raise failure
-        return _timed(reply, began)
+        return self._finished(reply, usage, began)
+
+    def _finished(self, reply: Reply, usage: object, began: float) -> Reply:
+        """The reply with its latency, and with its cost where that can be told."""
+        latency_s = round(time.perf_counter() - began, 6)
+        return as_reply(msgspec.structs.replace(reply, usage=self._charged(reply, as_mapping(usage)), latency_s=latency_s))
+
+    def _charged(self, reply: Reply, sent: Mapping[str, Any]) -> Usage | None:
+        usage = reply.usage
+        if usage is None or usage.cost is not None or usage.prompt_tokens is None or usage.completion_tokens is None:
+            return usage
+        price = self._price(reply.model)
+        spent = Spent(usage.prompt_tokens, usage.completion_tokens, *self._cached(sent))
+        return usage if price is None else msgspec.structs.replace(usage, cost=price.cost_of(spent))
+
+    def _price(self, answered: str | None = None) -> Price | None:
+        """By the name with which it is asked, or else by the one that it gives for itself."""
+        return self._given or price_of(self._where, self.model) or (price_of(self._where, answered) if answered else None)
+
+    @property
+    def has_price(self) -> bool:
+        return tells_costs(self.base_url) or self._price() is not None
 
     # --- clients ---
 
@@ -177,41 +213,12 @@ class ServerModel(ChatModel):
         if client is not None:
             await client.close()
 
-    # --- errors ---
-
     def _failure(self, error: Exception) -> ModelError | None:
-        """The error to raise in place of this one; None for one that is not the server's."""
-        failure = self._translated(error)
+        """The error to raise in place of this one, without the key; None for one that is not the server's."""
+        failure = translated(error, self._sdk, self.name, self._where, self.timeout_s)
         if failure is not None:
             failure.args = (without_keys(str(failure), self._keys),)
         return failure
-
-    def _translated(self, error: Exception) -> ModelError | None:
-        sdk, who, where = self._sdk, self.name, self._where
-        failure: ModelError | None = None
-        match error:
-            case NoReply(answer=answer) if (complaint := complaint_of(answer)).words:
-                failure = failure_of(who, None, complaint, {})
-            case NoReply() | sdk.APIResponseValidationError() | JSONDecodeError():
-                failure = ModelError(f"{who} answered with something that is no reply of its protocol; is {where} the right address?")
-            case BrokenOff():
-                failure = ModelUnavailable(f"{who} broke off its answer")
-            case sdk.APIStatusError():
-                failure = failure_of(who, error.status_code, complaint_of(error.body), error.response.headers)
-            case sdk.APITimeoutError():
-                failure = ModelUnavailable(f"{who} said nothing for {self.timeout_s:g} s")
-            case sdk.APIConnectionError():
-                failure = ModelUnavailable(f"{who}: no connection to {where}, or it was lost ({_root(error)})")
-            case sdk.APIError():
-                failure = failure_of(who, None, complaint_of(error.body), {})
-            case _ if _is_of_the_connection(error):
-                failure = ModelUnavailable(f"{who}: the connection to {where} was lost ({_root(error)})")
-        return failure
-
-
-def _is_of_the_connection(error: Exception) -> bool:
-    """Whether the HTTP library raised it: one of the SDKs lets its exceptions through while it streams."""
-    return any(kind.__module__.startswith(("httpx", "httpcore")) for kind in type(error).__mro__)
 
 
 def _plain(sent: Any) -> Mapping[str, Any]:
@@ -232,36 +239,3 @@ def _decoded(body: bytes) -> Mapping[str, Any]:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise NoReply(None) from None
-
-
-def _timed(reply: Reply, began: float) -> Reply:
-    return as_reply(msgspec.structs.replace(reply, latency_s=round(time.perf_counter() - began, 6)))
-
-
-def _root(error: BaseException) -> str:
-    """The words of the cause at the bottom."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) or type(error).__name__
-
-
-def _without_secrets(url: str) -> str:
-    """``url`` without a user, a password and a query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def checked_url(url: str, source: str) -> str:
-    """``url``. Raises ``ModelSetupError`` for one that is not of the web."""
-    if not url.startswith(("http://", "https://")):
-        shown = _without_secrets(url) if "://" in url else url
-        raise ModelSetupError(f"{source} is {shown!r}; it must begin with http:// or https://")
-    return url
-
-
-def checked_key(key: str, source: str) -> str:
-    """The key, without the white space around it. Raises ``ModelSetupError``, which does not show it, for one that no header can hold."""
-    key = key.strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelSetupError(f"{source} holds characters that no key has; copy it again, without quotes and line breaks")
-    return key

@@ -33,5 +33,5 @@ def as_json(value: object) -> str:
 
 
 def as_count(value: object) -> int | None:
-    """A number of tokens; anything else is not known."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens; anything else, and more than there can be, is not known."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
