@@ -29,13 +29,14 @@ class Answer:
 
 
 class RawServer(ThreadingHTTPServer):
-    """Gives ``answer`` to every request."""
+    """Gives ``first`` in their order, then ``answer`` to every request."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = Answer()
+        self.first: list[Answer] = []
         self.requests: list[tuple[Mapping[str, str], dict[str, Any]]] = []
         """The headers, in lower case, and the body of each request."""
         self.closing = threading.Event()
@@ -55,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         sent = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append(({name.lower(): value for name, value in self.headers.items()}, json.loads(sent)))
-        answer = self.server.answer
+        answer = self.server.first.pop(0) if self.server.first else self.server.answer
         self.server.closing.wait(answer.wait_s)
         body = answer.body
         if not isinstance(body, bytes):

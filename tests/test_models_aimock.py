@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from fsm_agent.events import Malformed, Message, Reply, ToolRequest, Usage
+from fsm_agent import Result, Tool, arun, run
+from fsm_agent.events import Malformed, Message, ModelReplied, Observation, Reply, ToolRequest, ToolsReturned, Usage
+from fsm_agent.guards import classic
 from fsm_agent.models.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from fsm_agent.outcome import answer_of
 from fsm_agent.protocols import JsonTextProtocol, LineProtocol, Protocol, ReactProtocol
 from fsm_agent.tools.builtin import add, mul
 from tests.aimock import Aimock, aimock_fixture, aimock_server, started
 from tests.asked import WAYS, Way
+from tests.raw_server import Answer, RawServer, raw_server
 
-__all__ = ["aimock_fixture", "aimock_server"]
+__all__ = ["aimock_fixture", "aimock_server", "raw_server"]
 
 TASK = [Message("system", "Be brief."), Message("user", "What is 3 + 4?")]
+
+DRIVEN = [way for way in WAYS if not way.streamed]
 
 every_way = pytest.mark.parametrize("way", WAYS, ids=str)
 
@@ -34,6 +40,35 @@ def careless() -> Iterator[Aimock]:
     ]
     with started(answers) as server:
         yield server
+
+
+every_driver = pytest.mark.parametrize("way", DRIVEN, ids=str)
+
+
+def driven(way: Way, url: str, task: str, tools: Sequence[Tool] = ()) -> Result:
+    """A whole run, by ``run`` or ``arun``."""
+    model = way.model(url)
+    if not way.awaited:
+        with model:
+            return run(task, model=model, tools=tools, protocol="function_calling", guards=classic(), lang="en")
+
+    async def awaited() -> Result:
+        async with model:
+            return await arun(task, model=model, tools=tools, protocol="function_calling", guards=classic(), lang="en")
+
+    return asyncio.run(awaited())
+
+
+def told(result: Result) -> list[Reply | tuple[Observation, ...]]:
+    """What happened in a run: replies, without their times, and observations."""
+    happened: list[Reply | tuple[Observation, ...]] = []
+    for event in result.trace.log:
+        match event:
+            case ModelReplied(reply=reply):
+                happened.append(Reply(reply.text, reply.tool_calls, reply.finish_reason))
+            case ToolsReturned(observations=observations):
+                happened.append(observations)
+    return happened
 
 
 def output(text: str, tool: str = "add") -> str:
@@ -232,3 +267,123 @@ def test_an_answer_that_is_no_json_is_not_worth_asking_again(aimock: Aimock, way
     with pytest.raises(ModelError, match="something that is no reply of its protocol; is http://127") as caught:
         way.ask(way.model(aimock.url), TASK)
     assert type(caught.value) is ModelError
+
+
+# --- whole runs, by the drivers ------------------------------------------------------------------------------------
+
+
+@every_driver
+def test_a_run_calls_a_tool_tells_its_result_and_ends_with_the_answer(aimock: Aimock, way: Way) -> None:
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 3, "b": 4}}
+    aimock.add(
+        {"match": {"hasToolResult": False}, "response": {"content": "I add.", "toolCalls": [call]}},
+        {"match": {"toolCallId": "call_1", "toolResultContains": "7"}, "response": {"content": "It is 7."}},
+    )
+    result = driven(way, aimock.url, "What is 3 + 4?", [add])
+    assert (result.reason, result.answer, result.model_calls) == ("final_answer", "It is 7.", 2)
+    assert told(result) == [
+        Reply("I add.", (ToolRequest("call_1", "add", '{"a":3,"b":4}'),), "tool_calls"),
+        (Observation("add", "7"),),
+        Reply("It is 7.", (), "stop"),
+    ]
+
+
+@every_driver
+def test_a_run_makes_three_parallel_calls_one_of_which_fails(aimock: Aimock, way: Way) -> None:
+    arguments: list[dict[str, object]] = [{"a": 1, "b": 2}, {"a": "one"}, {"a": 5, "b": 6}]
+    calls = [{"id": f"call_{n}", "name": "add", "arguments": each} for n, each in enumerate(arguments)]
+    aimock.add(
+        {"match": {"hasToolResult": False}, "response": {"toolCalls": calls}},
+        {"match": {"toolCallId": "call_2"}, "response": {"content": "3 and 11"}},
+    )
+    result = driven(way, aimock.url, "Three sums", [add])
+    assert (result.reason, result.answer) == ("final_answer", "3 and 11")
+    observations = told(result)[1]
+    assert isinstance(observations, tuple)
+    assert [(each.text if each.kind == "ok" else each.kind) for each in observations] == ["3", "bad_arguments", "11"]
+    sent = aimock.requests()[1]["body"]["messages"][-3:]
+    assert [(message["tool_call_id"], message["content"]) for message in sent] == [
+        (f"call_{n}", output(each.text)) for n, each in enumerate(observations)
+    ]
+
+
+@every_driver
+def test_a_run_ends_with_what_a_refusing_model_says(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "I cannot help with that.", "finishReason": "refusal"})
+    result = driven(way, aimock.url, "Harm.", [add])
+    assert (result.reason, result.answer) == ("final_answer", "I cannot help with that.")
+    assert told(result) == [Reply("I cannot help with that.", (), "refusal")]
+
+
+@every_driver
+def test_a_run_halts_after_replies_that_are_empty(careless: Aimock, way: Way) -> None:
+    result = driven(way, careless.url, "nothing", [add])
+    assert (result.reason, result.answer, result.model_calls) == ("consecutive_errors", None, 2)
+    assert "The reply is empty. Call a tool, or answer in plain text." in str(careless.requests()[-1]["body"]["messages"][-1])
+
+
+@every_driver
+def test_no_call_of_a_reply_that_was_cut_off_is_made(raw: RawServer, way: Way) -> None:
+    raw.first = [called(way, {"a": 3, "b": 4}, "length")]
+    raw.answer = said(way, "It is 7.")
+    result = driven(way, raw.url, "What is 3 + 4?", [add])
+    assert (result.reason, result.answer, result.model_calls) == ("final_answer", "It is 7.", 2)
+    assert told(result) == [Reply("", (ToolRequest("call_1", "add", '{"a":3,"b":4}'),), "length"), Reply("It is 7.", (), "stop")]
+    assert "none of its tool calls was made" in str(raw.requests[1][1]["messages"][-1])
+
+
+@every_driver
+@pytest.mark.parametrize("torn", ['{"a": 3, ', "[3, 4]", '"3"', ""], ids=["torn", "a list", "text", "nothing"])
+def test_a_run_goes_on_after_arguments_that_are_malformed(raw: RawServer, way: Way, torn: str) -> None:
+    raw.first = [called(way, torn)]
+    raw.answer = said(way, "I give up.")
+    result = driven(way, raw.url, "What is 3 + 4?", [add])
+    assert (result.reason, result.answer, result.model_calls) == ("final_answer", "I give up.", 2)
+    assert told(result)[0] == Reply("", (ToolRequest("call_1", "add", torn),), "tool_calls")
+    messages = raw.requests[1][1]["messages"]
+    if way.provider == "openai":
+        assert [message["role"] for message in messages[-2:]] == ["assistant", "tool"]
+        assert messages[-1]["tool_call_id"] == "call_1"
+    else:
+        assert [block["type"] for message in messages[-2:] for block in message["content"]] == ["tool_use", "tool_result"]
+        assert isinstance(messages[-2]["content"][0]["input"], dict)
+
+
+def called(way: Way, arguments: object, finish: str = "tool_calls") -> Answer:
+    """A reply that calls a tool."""
+    if way.provider == "openai":
+        text = arguments if isinstance(arguments, str) else '{"a":3,"b":4}'
+        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": text}}
+        return Answer({"choices": [{"message": {"content": None, "tool_calls": [call]}, "finish_reason": finish}]})
+    stop = {"tool_calls": "tool_use", "length": "max_tokens"}[finish]
+    return Answer({"content": [{"type": "tool_use", "id": "call_1", "name": "add", "input": arguments}], "stop_reason": stop})
+
+
+def said(way: Way, text: str) -> Answer:
+    """A reply of text."""
+    if way.provider == "openai":
+        return Answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+    return Answer({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
+
+
+# --- the last word -------------------------------------------------------------------------------------------------
+
+
+@every_way
+def test_without_tools_a_model_that_called_some_is_told_of_them_as_text_and_can_but_answer(aimock: Aimock, way: Way) -> None:
+    aimock.says({"content": "It is 7."})
+    called = Message("assistant", "I add.", (ToolRequest("call_1", "add", '{"a":3,"b":4}'),))
+    history = [*TASK, called, Message("tool", "7", (), "add", "call_1"), Message("user", "Answer now.")]
+    assert way.ask(way.model(aimock.url), history).text == "It is 7."
+    (request,) = aimock.requests()
+    assert request["response"]["status"] == 200
+    body = request["body"]
+    assert not body.get("tools")
+    assert not body.get("tool_choice")
+    assert [(message["role"], message["content"]) for message in body["messages"]] == [
+        ("system", "Be brief."),
+        ("user", "What is 3 + 4?"),
+        ("assistant", 'I add.\n\nAction: add {"a":3,"b":4}'),
+        ("user", f"Observation: {output('7')}\n\nAnswer now."),
+    ]
+    assert "tool_calls" not in body["messages"][2]
