@@ -23,7 +23,8 @@ def why_not_started(problem: BaseException | None, server: McpServer, exit_code:
         return f"no connection ({told}); does it run, and is that its address?"
     if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
         return f"it answered with an error: {told}"
-    if exit_code is not None and exit_code != -signal.SIGTERM:  # which it gets where it only closed the connection
+    closed = error is None or isinstance(error, MCPError)
+    if closed and exit_code is not None and exit_code != -signal.SIGTERM:  # which it gets where it only closed the connection
         return f"{ending(exit_code)} before it answered"
     return f"its answer cannot be used ({told or 'it has none'})"
 

@@ -43,7 +43,7 @@ class LastWords:
 
 def telling(text: str) -> str:
     """The line that tells most of why a program ended: its last exception, its first error, else its last line."""
-    lines = [line for line in text.splitlines() if line.strip() and not _STACK.match(line)]
+    lines = [line for line in text.splitlines() if re.search(r"\w", line) and not _STACK.match(line)]
     exceptions = [line for line in lines if _EXCEPTION.match(line)]
     errors = [index for index, line in enumerate(lines) if _ERROR.search(line)]
     if exceptions:

@@ -160,7 +160,8 @@ async def _all_tools(client: Client) -> tuple[Tool, ...]:
     found = {tool.name: tool for tool in page.tools}
     while page.next_cursor is not None:
         page = await client.list_tools(cursor=page.next_cursor)
+        before = len(found)
         found |= {tool.name: tool for tool in page.tools}
-        if len(found) > _MOST_TOOLS or not page.tools:
+        if not before < len(found) <= _MOST_TOOLS:
             raise ValueError("its list of tools does not end")
     return tuple(found.values())

@@ -28,6 +28,11 @@ class Server:
         self._restarted_in: set[str] = set()
         """The runs that started it again."""
 
+    @property
+    def is_running(self) -> bool:
+        """It has started, and is not known to be dead."""
+        return self._life is not None and not self._life.is_dead
+
     async def open(self) -> tuple[Tool, ...]:
         """Start it. Returns its tools. Raises ``ToolServerError``."""
         try:
@@ -71,11 +76,11 @@ class Server:
                 return self._life
             why = await self._life.why_dead() if self._life is not None else "it was never started"
             if run in self._restarted_in:
-                raise ToolServerDead(self.name, f"{why}, after it had been started again once")
+                raise ToolServerDead(self.name, f"after it had been started again once, {why}")
             try:
                 self._life = await Life.start(self._described)
             except DidNotStart as error:
-                raise ToolServerDead(self.name, f"{why}; it was started again, and {error}") from None
+                raise ToolServerDead(self.name, f"{why}; started again, {error}") from None
             finally:
                 self._restarted_in.add(run)
             return self._life
