@@ -7,43 +7,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fsm_agent.context import DropOldObservations, KeepLast, Summarise
     from fsm_agent.drivers import Result, run
     from fsm_agent.drivers.aio import arun
-    from fsm_agent.events import Message, Reply
+    from fsm_agent.drivers.approvals import ApprovalRequest
+    from fsm_agent.drivers.resume import aresume, resume
+    from fsm_agent.drivers.watching import Watcher
+    from fsm_agent.events import Approval, Message, Reply, ToolCall
     from fsm_agent.guards import Guard, Reading, classic, production
     from fsm_agent.machine import GuardError
     from fsm_agent.models import ScriptedModel
     from fsm_agent.tools import Tool, ToolError, tool
+    from fsm_agent.tools.mcp import mcp_tools
     from fsm_agent.traces import Trace, load, verify
 
 __all__ = [
+    "Approval",
+    "ApprovalRequest",
+    "DropOldObservations",
     "Guard",
     "GuardError",
+    "KeepLast",
     "Message",
     "Reading",
     "Reply",
     "Result",
     "ScriptedModel",
+    "Summarise",
     "Tool",
+    "ToolCall",
     "ToolError",
     "Trace",
+    "Watcher",
+    "aresume",
     "arun",
     "classic",
     "load",
+    "mcp_tools",
     "production",
+    "resume",
     "run",
     "tool",
     "verify",
 ]
 
 _HOMES = {
+    "context": ("DropOldObservations", "KeepLast", "Summarise"),
     "drivers": ("Result", "run"),
     "drivers.aio": ("arun",),
-    "events": ("Message", "Reply"),
+    "drivers.approvals": ("ApprovalRequest",),
+    "drivers.resume": ("aresume", "resume"),
+    "drivers.watching": ("Watcher",),
+    "events": ("Approval", "Message", "Reply", "ToolCall"),
     "guards": ("Guard", "Reading", "classic", "production"),
     "machine": ("GuardError",),
     "models": ("ScriptedModel",),
     "tools": ("Tool", "ToolError", "tool"),
+    "tools.mcp": ("mcp_tools",),
     "traces": ("Trace", "load", "verify"),
 }
 _HOME = {name: f"fsm_agent.{home}" for home, names in _HOMES.items() for name in names}

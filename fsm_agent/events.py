@@ -200,6 +200,8 @@ class ContextCompacted(Value, frozen=True, tag_field="event", tag=True):
     covers: int
     """How many messages, from the start, the summary stands for."""
     summary: str
+    usage: Usage | None = None
+    """What it cost to make it."""
     at: float | None = None
 
 

@@ -21,6 +21,8 @@ from fsm_agent.outcome import message_of
 from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.tools import add, mul, now
 
+from .watching import Told
+
 
 @pytest.fixture(autouse=True)
 def _pythons_own_handler() -> Iterator[None]:
@@ -132,7 +134,7 @@ def test_model_calls_are_the_calls_of_the_model(model: ScriptedModel) -> None:
 
 def test_a_hook_sees_the_run_at_its_beginning_and_after_every_event() -> None:
     seen: list[tuple[str, int]] = []
-    run("task", model=ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"]), tools=[add], hook=lambda run: seen.append((run.state, run.step)))
+    run("task", model=ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"]), tools=[add], hooks=[Told(lambda run: seen.append((run.state, run.step)))])
     assert seen == [("Deciding", 0), ("Executing", 1), ("Deciding", 1), ("Halted", 2)]
 
 
@@ -395,7 +397,7 @@ def test_ctrl_c_between_the_effects_waits_for_the_next_one(at: int, tmp_path: Pa
         hooked.append(machine.state)
 
     model = ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"])
-    edges, last, replayed = cancelled(lambda path: run("task", model=model, tools=[add], trace=path, hook=hook), tmp_path)
+    edges, last, replayed = cancelled(lambda path: run("task", model=model, tools=[add], trace=path, hooks=[Told(hook)]), tmp_path)
     assert hooked == [*["Deciding", "Executing", "Deciding"][: at + 1], "Halted"]
     assert (
         edges
@@ -416,7 +418,7 @@ def test_ctrl_c_after_the_halt_is_not_lost_and_the_halt_stands(tmp_path: Path) -
             interrupt()
 
     with pytest.raises(KeyboardInterrupt):
-        run("task", model=ScriptedModel(["FINAL 3"]), trace=tmp_path / "t.jsonl", hook=hook)
+        run("task", model=ScriptedModel(["FINAL 3"]), trace=tmp_path / "t.jsonl", hooks=[Told(hook)])
     verdict = verify(load(tmp_path / "t.jsonl"))
     assert (verdict.line, verdict.run.reason) == (None, "final_answer")
 
@@ -427,7 +429,7 @@ def test_a_second_ctrl_c_while_the_first_is_recorded_changes_nothing(tmp_path: P
         return "never"
 
     edges, _, _ = cancelled(
-        lambda path: run("task", model=model, trace=path, hook=lambda machine: interrupt() if machine.reason else None), tmp_path
+        lambda path: run("task", model=model, trace=path, hooks=[Told(lambda machine: interrupt() if machine.reason else None)]), tmp_path
     )
     assert edges == ["cancelled"]
 
@@ -472,7 +474,7 @@ def test_a_run_within_a_tool_is_not_interrupted_between_its_effects(tmp_path: Pa
 
     @tool
     def delegate() -> str:
-        return run("inner", model=ScriptedModel(["TOOL add a=1,b=2"]), tools=[add], trace=tmp_path / "inner.jsonl", hook=hook).message
+        return run("inner", model=ScriptedModel(["TOOL add a=1,b=2"]), tools=[add], trace=tmp_path / "inner.jsonl", hooks=[Told(hook)]).message
 
     cancelled(lambda path: run("outer", model=ScriptedModel(["TOOL delegate"]), tools=[delegate], trace=path), tmp_path)
     assert [taken.edge for taken in load(tmp_path / "inner.jsonl").edges] == ["model_replied", "call_tools", "cancelled_executing"]

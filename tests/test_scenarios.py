@@ -22,6 +22,7 @@ def test_the_six_scenarios_are_there_in_order() -> None:
 def test_a_scenario_ends_as_it_expects_and_asks_the_model_no_more_than_that(name: str) -> None:
     from fsm_agent.cli.sources import new_run
     from fsm_agent.drivers.interrupts import Interrupts
+    from fsm_agent.drivers.session import Session
     from fsm_agent.drivers.sync import drive
     from fsm_agent.language import ENGLISH
 
@@ -29,7 +30,7 @@ def test_a_scenario_ends_as_it_expects_and_asks_the_model_no_more_than_that(name
     model = scenario.model
     machine = new_run(scenario, ENGLISH)
     with Interrupts() as interrupts:
-        drive(machine, model, scenario.named_tools, interrupts, ())
+        drive(Session(machine, model, scenario.named_tools), interrupts)
     assert (machine.reason, machine.step, model.calls) == (scenario.expect.reason, scenario.expect.model_calls, scenario.expect.model_calls)
     if scenario.expect.answer is not None:
         assert answer_of(machine) == scenario.expect.answer

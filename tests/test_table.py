@@ -39,9 +39,9 @@ IN_PARSING = GuardEdge("Early", "another_reason", PARSING, "early")
 def built_in_edges() -> list[GuardEdge]:
     """Every guard that has a place in the table, as its row names it."""
     return [
-        GuardEdge(row.guard or "", row.reason or "", row.source, row.label, BUILT_IN[row.reason].chance is True)
+        GuardEdge(row.guard or "", row.reason or "", row.source, row.label, bool(BUILT_IN[row.reason].__dict__.get("chance")))
         for row in ROWS
-        if row.reason in GUARD_REASONS
+        if row.reason and row.reason in GUARD_REASONS
     ]
 
 

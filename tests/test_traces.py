@@ -25,8 +25,10 @@ from fsm_agent.tools import add
 from fsm_agent.traces import Header, TraceError
 from fsm_agent.traces.record import decode_entry, decode_header, encode, header_of
 
+from .watching import Told
 
-@tool
+
+@tool(idempotent=True)
 def fail(how: str) -> str:
     """Fail, in one way or another."""
     if how == "raise":
@@ -37,7 +39,7 @@ def fail(how: str) -> str:
 SCRIPT = ["TOOL add a=3,b=4", "What now?", "TOOL fail how=三", "TOOL add a=3,b=4", "FINAL (3+4) = 7"]
 
 GOLDEN = """\
-{"trace":1,"task":"计算 3+4","protocol":"line","guards":[{"reason":"repeated_call","guard":"RepeatedCall","limits":{"max_repeats":2}},{"reason":"consecutive_errors","guard":"ConsecutiveErrors","limits":{"max_errors":3,"count_malformed":true,"warn_at":null}},{"reason":"max_steps","guard":"MaxSteps","limits":{"max_steps":10}}],"tools":[{"name":"add","description":"Add two integers.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false}},{"name":"fail","description":"Fail, in one way or another.","parameters":{"type":"object","properties":{"how":{"type":"string"}},"required":["how"],"additionalProperties":false}}],"title":"golden","at":0}
+{"trace":1,"task":"计算 3+4","protocol":"line","guards":[{"reason":"repeated_call","guard":"RepeatedCall","limits":{"max_repeats":2}},{"reason":"consecutive_errors","guard":"ConsecutiveErrors","limits":{"max_errors":3,"count_malformed":true,"warn_at":null}},{"reason":"max_steps","guard":"MaxSteps","limits":{"max_steps":10}}],"tools":[{"name":"add","description":"Add two integers.","parameters":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"],"additionalProperties":false},"idempotent":true},{"name":"fail","description":"Fail, in one way or another.","parameters":{"type":"object","properties":{"how":{"type":"string"}},"required":["how"],"additionalProperties":false},"idempotent":true}],"title":"golden","at":0,"id":"0"}
 {"event":"ModelReplied","reply":{"text":"TOOL add a=3,b=4"},"at":0}
 {"edge":"model_replied","step":1}
 {"edge":"call_tools","step":1,"readings":[{"guard":"repeated_call","value":0,"limit":2,"trips":false,"evidence":[{"step":1,"kind":"call","text":"add{a=3, b=4}"}]}]}
@@ -95,7 +97,7 @@ def written(path: Path, content: bytes | list[bytes]) -> Path:
 def test_a_record_is_these_lines(tmp_path: Path) -> None:
     recorded(tmp_path / "t.jsonl")
     text = (tmp_path / "t.jsonl").read_bytes().decode()
-    assert re.sub(r'"at":\d+\.\d+', '"at":0', text) == GOLDEN
+    assert re.sub(r'"id":"[0-9a-f]{16}"', '"id":"0"', re.sub(r'"at":\d+\.\d+', '"at":0', text)) == GOLDEN
 
 
 def test_the_file_is_whole_after_every_event(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_the_file_is_whole_after_every_event(tmp_path: Path) -> None:
         assert not trace.cut_off
         sizes.append(len(trace.log))
 
-    recorded(tmp_path / "t.jsonl", hook=hook)
+    recorded(tmp_path / "t.jsonl", hooks=[Told(hook)])
     assert sizes == [0, 3, 6, 10, 13, 16, 19, 22, 25]
 
 
@@ -119,7 +121,7 @@ def test_the_result_has_the_record_without_a_file() -> None:
 
 
 def without_time(header: Header) -> dict[str, object]:
-    return {name: getattr(header, name) for name in header.__struct_fields__ if name != "at"}
+    return {name: getattr(header, name) for name in header.__struct_fields__ if name not in {"at", "id"}}
 
 
 def test_a_file_that_was_there_is_made_anew(tmp_path: Path) -> None:

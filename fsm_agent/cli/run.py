@@ -37,9 +37,11 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
     from fsm_agent.cli.draw import draw_run, format_of
     from fsm_agent.cli.sources import is_path, new_run, scenario_from, title_of
     from fsm_agent.drivers.interrupts import Interrupts
+    from fsm_agent.drivers.session import Session
+    from fsm_agent.drivers.setup import Setup
     from fsm_agent.drivers.sync import drive
+    from fsm_agent.drivers.watching import watchers_of
     from fsm_agent.traces.record import Trace, header_of
-    from fsm_agent.traces.writer import TraceWriter
     from fsm_agent.transcript import Transcript
 
     with faults():
@@ -51,7 +53,9 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
                 raise Fault(f"{picture}: there is no folder {picture.parent}")
     keep_apart([scenario] if is_path(scenario) else [], {"--trace": trace, "--draw": picture})
     transcript = Transcript(lang)
-    record = Trace(header_of(machine, title_of(played)), machine.log)
+    told = watchers_of(() if as_json else (lambda run, _edge: _tell(transcript, run),))
+    session = Session(machine, played.model, played.named_tools, told)
+    setup = Setup(session, Trace(header_of(machine, title_of(played)), machine.log))
 
     def draw() -> None:
         if picture is not None:
@@ -59,10 +63,9 @@ def run(context: click.Context, scenario: str, lang: Language, trace: Path | Non
                 draw_run(machine, title_of(played), picture, None)
 
     try:
-        with faults(), TraceWriter(record, trace) as writer, Interrupts() as interrupts:
-            hooks = [writer.write] if as_json else [writer.write, lambda machine: _tell(transcript, machine)]
+        with faults(), setup.recording(trace), Interrupts() as interrupts:
             try:
-                drive(machine, played.model, played.named_tools, interrupts, hooks)
+                drive(session, interrupts)
             finally:
                 if machine.reason is not None:
                     _tell_end(transcript, machine, lang, as_json=as_json)

@@ -158,11 +158,12 @@ def only_run(path: Path, form: str | None = None, error_pattern: str | None = No
 def play(scenario: Scenario, lang: Language = ENGLISH) -> Run:
     """The scenario, played to its end without a word."""
     from fsm_agent.drivers.interrupts import Interrupts
+    from fsm_agent.drivers.session import Session
     from fsm_agent.drivers.sync import drive
 
     machine = new_run(scenario, lang)
     with Interrupts() as interrupts:
-        drive(machine, scenario.model, scenario.named_tools, interrupts, ())
+        drive(Session(machine, scenario.model, scenario.named_tools), interrupts)
     return machine
 
 

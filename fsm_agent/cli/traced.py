@@ -21,13 +21,13 @@ def replayed(path: str | Path, trace: Trace, guards: Sequence[Guard] | None = No
     Raises ``TraceError`` with the file and the line for a header that makes no run, and for an event that no run can have there.
     """
     run = new_run_of(path, trace, guards)
-    for nth, entry in enumerate(trace.log, 2):
+    for index, entry in enumerate(trace.log):
         if isinstance(entry, Taken):
             continue
         try:
             effect = run.feed(entry)
         except UnexpectedEvent as error:
-            raise TraceError(f"{path}, line {line_of(path, nth)}: these events belong to no run: {error}") from None
+            raise TraceError(f"{path}, line {line_of(path, trace.line_of(index))}: these events belong to no run: {error}") from None
         if effect is None and guards is not None:
             break
     return run

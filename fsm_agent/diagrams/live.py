@@ -13,6 +13,7 @@ import attrs
 from fsm_agent.guards import Guard
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
 from fsm_agent.traces.load import MAX_LINE
+from fsm_agent.traces.notes import Note
 from fsm_agent.traces.record import Header, Trace, TraceError, decode_entry, decode_header
 
 POLL_S = 0.25
@@ -78,6 +79,8 @@ class _Follower:
                 self.first = line if self.lines == 1 else b""
                 return
             entry = decode_entry(line)
+            if isinstance(entry, Note):
+                return
             if not isinstance(entry, Taken) and self.run.effect is not None:
                 self.run.feed(entry)
         except TraceError as error:

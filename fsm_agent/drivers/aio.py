@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fsm_agent.drivers.calls import cancelled_observation, timed_out, too_late, up_at
-from fsm_agent.drivers.setup import Hook, Result, deadline_of, prepare
+from fsm_agent.drivers.approvals import Approver, Policy, as_approval, requests
+from fsm_agent.drivers.calls import cancelled_observation, dead_observation, too_late, up_at
+from fsm_agent.drivers.session import Session, jittered
+from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
+from fsm_agent.drivers.watching import Hook, Watcher
 from fsm_agent.events import (
+    ApprovalGiven,
+    AskApproval,
     AskModel,
     CallTools,
     Cancelled,
+    ContextCompacted,
     Event,
     Message,
-    ModelFailed,
-    ModelReplied,
     Observation,
     ToolCall,
-    ToolSpec,
-    ToolsReturned,
 )
 from fsm_agent.guards import Guard
-from fsm_agent.language import Language
-from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel, ChatModel, aask, is_async
+from fsm_agent.models.base import AnyModel, ChatModel, OnText, aask, is_async
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool, observe
-from fsm_agent.tools.base import described
-from fsm_agent.traces.writer import TraceWriter
+from fsm_agent.tools.base import timed_out
+from fsm_agent.tools.errors import ToolServerDead
+
+if TYPE_CHECKING:
+    from fsm_agent.context import Context
 
 
 async def arun(
@@ -45,59 +49,122 @@ async def arun(
     lang: str | None = None,
     trace: str | PathLike[str] | None = None,
     title: str = "",
-    hook: Hook | None = None,
     max_parallel: int = 8,
+    max_retries: int | None = None,
+    last_chance: bool = False,
+    max_observation_chars: int | None = None,
+    context: Context | None = None,
+    policy: Policy = "side_effects",
+    approve: Approver | None = None,
+    on_text: OnText | None = None,
+    hooks: Iterable[Hook | Watcher] = (),
 ) -> Result:
-    """As ``run``, for asyncio: an async model and async tools are awaited, sync ones run in threads.
+    """As ``run``, for asyncio: an async model, async tools and an async ``approve`` are awaited, sync models and tools run in threads.
 
     Raises ``asyncio.CancelledError`` when its task is cancelled, after the halt has been recorded; else as ``run``.
     """
-    setup = prepare(task, model, tools, guards, protocol, lang, title)
+    chosen = Choices(max_parallel, max_retries, last_chance, max_observation_chars, context, policy, approve, on_text, tuple(hooks))
+    return await adriven(prepare(task, model, tools, guards, protocol, lang, title, chosen), trace)
+
+
+async def adriven(setup: Setup, trace: str | PathLike[str] | None, written: int | None = None) -> Result:
+    """Drive what was set up, and write its record. Raises as ``arun`` does."""
     try:
-        with TraceWriter(setup.record, trace) as writer:
-            await _drive(setup.machine, setup.model, setup.tools, (writer.write, *((hook,) if hook else ())), max_parallel)
+        with setup.recording(trace, written):
+            await _drive(setup.session)
     finally:
-        if setup.owned and isinstance(setup.model, ChatModel):
-            await setup.model.aclose()
+        if setup.owned and isinstance(setup.session.model, ChatModel):
+            await setup.session.model.aclose()
     return setup.result()
 
 
-async def _drive(machine: Run, model: AnyModel, tools: Mapping[str, Tool], hooks: Sequence[Hook], max_parallel: int) -> None:
-    until = deadline_of(machine)
-    for hook in hooks:
-        hook(machine)
-    while (effect := machine.effect) is not None:
-        event: Event
-        cancelled: asyncio.CancelledError | None = None
-        match effect:
-            case AskModel(messages=messages, tools=told):
-                try:
-                    event = await _ask(model, messages, told if machine.protocol.sends_tools else ())
-                except asyncio.CancelledError as error:
-                    cancelled, event = error, Cancelled(at=time.time())
-            case CallTools(calls=calls):
-                batch = _Batch(tools, machine.protocol.lang, max_parallel, until)
-                try:
-                    event = ToolsReturned(await batch.make(calls), time.time())
-                except asyncio.CancelledError as error:
-                    cancelled, event = error, Cancelled(batch.as_cancelled(calls), time.time())
-        machine.feed(event)
-        for hook in hooks:
-            hook(machine)
-        if cancelled is not None:
-            raise cancelled
-
-
-async def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ModelReplied | ModelFailed:
+async def _drive(session: Session) -> None:
+    machine, stop = session.machine, session.stop
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    session.begin()
     try:
-        reply = await aask(model if isinstance(model, ChatModel) or is_async(model) else _carrying(model), messages, tools)
+        with stop.waking(lambda: loop.call_soon_threadsafe(_interrupt, task)):
+            while (effect := machine.effect) is not None:
+                event: Event | None
+                cancelled: asyncio.CancelledError | None = None
+                batch = _Batch(session, effect) if isinstance(effect, CallTools) else None
+                try:
+                    if stop.asked:
+                        event = session.stopped()
+                    elif isinstance(effect, AskModel):
+                        event = await _ask(session, effect)
+                    elif isinstance(effect, AskApproval):
+                        event = await _approved(session, effect)
+                    else:
+                        event = session.approval_needed(effect) or await batch.made()  # type: ignore[union-attr]  # made above
+                except asyncio.CancelledError as error:
+                    if task is not None and stop.asked and task.cancelling() == 1:
+                        task.uncancel()  # by ``Run.cancel``, not by whoever awaits this
+                    else:
+                        cancelled = error
+                    event = (
+                        batch.as_cancelled()
+                        if batch
+                        else session.stopped()
+                        if isinstance(effect, AskApproval)
+                        else Cancelled(at=time.time())
+                    )
+                if event is None:
+                    return
+                session.feed(event)
+                if cancelled is not None:
+                    raise cancelled
+    finally:
+        session.end()
+
+
+def _interrupt(task: asyncio.Task[Any] | None) -> None:
+    """End what the driver waits for."""
+    if task is not None and not task.done():
+        task.cancel()
+
+
+async def _ask(session: Session, effect: AskModel) -> Event:
+    model = session.model
+    try:
+        if effect.delay_s:
+            await asyncio.sleep(jittered(effect.delay_s))
+        if session.context is not None and (event := await _compacted(session, effect)) is not None:
+            return event
+        shown, tools = session.question(effect)
+        reply = await aask(model if isinstance(model, ChatModel) or is_async(model) else _carrying(model), shown, tools, session.on_text)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise
     except _Carried as carried:
-        return ModelFailed(type(carried.error).__name__, described(carried.error), time.time())
+        return session.failed(carried.error)
     except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
-        return ModelFailed(type(error).__name__, described(error), time.time())
-    return ModelReplied(reply, time.time())
+        return session.failed(error)
+    return session.replied(shown, reply)
+
+
+async def _compacted(session: Session, effect: AskModel) -> ContextCompacted | None:
+    """A summary of the conversation's beginning, where one is due; where it cannot be made, the run goes on without."""
+    covers = session.due(effect)
+    if covers is None or session.context is None:
+        return None
+    try:
+        made = await session.context.asummarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
+    except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
+        return None
+    return ContextCompacted(made.covers, made.text, made.usage, time.time())
+
+
+async def _approved(session: Session, effect: AskApproval) -> ApprovalGiven | None:
+    if session.approve is None:
+        return None
+    given = []
+    for request in requests(session.machine, effect, session.tools):
+        said: Any = session.approve(request)
+        answer = as_approval(await said if inspect.isawaitable(said) else said)
+        if answer is None:
+            return None
+        given.append(answer)
+    return ApprovalGiven(tuple(given), time.time())
 
 
 class _Carried(Exception):
@@ -123,48 +190,68 @@ def _carrying(model: Callable[[Sequence[Message]], Any]) -> Callable[[Sequence[M
 class _Batch:
     """The calls of one reply, each a task."""
 
-    def __init__(self, tools: Mapping[str, Tool], lang: Language, max_parallel: int, until: float | None) -> None:
-        self._tools = tools
-        self._lang = lang
-        self._slots = asyncio.Semaphore(max_parallel)
-        self._until = until
+    def __init__(self, session: Session, effect: CallTools) -> None:
+        self._session = session
+        self._calls = effect.calls
+        self._lang = session.machine.protocol.lang
+        self._until: float | None = None
+        self._slots = asyncio.Semaphore(session.max_parallel)
         self._started: set[int] = set()
+        self._effect = effect
         self._seen: dict[int, Observation] = {}
+        self._dead: ToolServerDead | None = None
 
-    async def make(self, calls: Sequence[ToolCall]) -> tuple[Observation, ...]:
-        """One observation a call, in call order. Raises ``CancelledError``; the calls that run are then cancelled or abandoned."""
-        if len(calls) == 1:
-            await self._one(0, calls[0])
-        else:
+    async def made(self) -> Event:
+        """Make the calls that are not settled. Raises ``CancelledError``; those that run are then cancelled or abandoned."""
+        session = self._session
+        for index in list(session.interrupted):
+            said: Any = session.approve(session.question_of(self._effect, index)) if session.approve else None
+            session.resettle(self._effect, index, await said if inspect.isawaitable(said) else said)
+        effect = session.with_settled(self._effect)
+        self._seen = {index: each for index, each in enumerate(effect.settled) if each is not None}
+        self._until = session.until()
+        waiting = [index for index in range(len(self._calls)) if index not in self._seen]
+        if len(waiting) == 1:
+            await self._one(waiting[0], self._calls[waiting[0]])
+        elif waiting:
             async with asyncio.TaskGroup() as group:
-                for index, call in enumerate(calls):
-                    group.create_task(self._one(index, call))
-        return tuple(self._seen[index] for index in range(len(calls)))
+                for index in waiting:
+                    group.create_task(self._one(index, self._calls[index]))
+        return self._session.returned(tuple(self._seen[index] for index in range(len(self._calls))), self._dead)
 
-    def as_cancelled(self, calls: Sequence[ToolCall]) -> tuple[Observation, ...]:
+    def as_cancelled(self) -> Cancelled:
         """One observation a call, where nothing is waited for any more."""
-        return tuple(
+        observations = tuple(
             self._seen.get(index) or cancelled_observation(call, self._lang, started=index in self._started)
-            for index, call in enumerate(calls)
+            for index, call in enumerate(self._calls)
         )
+        return Cancelled(observations, time.time())
 
     async def _one(self, index: int, call: ToolCall) -> None:
         async with self._slots:
             begun = time.monotonic()
-            tool = self._tools.get(call.name)
-            up = up_at(tool, begun, self._until)
             if self._until is not None and begun >= self._until:
                 self._seen[index] = too_late(call, self._lang)
                 return
+            call = self._session.machine.keyed(index, call)
+            tool = self._session.tools.get(call.name)
+            up = up_at(tool, begun, self._until)
             self._started.add(index)
+            self._session.calls(index, call)
             try:
                 async with asyncio.timeout(None if up is None else up - begun):
-                    if tool is not None and tool.is_async:
-                        self._seen[index] = await tool.aobserve(call, self._lang)
-                    else:
-                        self._seen[index] = await _in_thread(lambda: observe(self._tools, call, self._lang))
+                    seen = await self._observed(tool, call)
             except TimeoutError:
-                self._seen[index] = timed_out(call, self._lang, time.monotonic() - begun)
+                seen = timed_out(call, self._lang, time.monotonic() - begun)
+            except ToolServerDead as error:
+                self._dead, seen = error, dead_observation(call, error)
+            self._seen[index] = seen
+            self._session.called(index, seen)
+
+    async def _observed(self, tool: Tool | None, call: ToolCall) -> Observation:
+        if tool is not None and tool.is_awaited:
+            return await tool.aobserve(call, self._lang)
+        return await _in_thread(lambda: observe(self._session.tools, call, self._lang))
 
 
 async def _in_thread(work: Callable[[], Observation]) -> Observation:

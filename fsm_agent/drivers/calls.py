@@ -6,14 +6,16 @@ import contextvars
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
 
 import attrs
 
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.events import ERROR_PREFIX, Observation, ToolCall
+from fsm_agent.drivers.session import Session
+from fsm_agent.events import ERROR_PREFIX, CallTools, Observation, ToolCall
 from fsm_agent.language import Language
 from fsm_agent.tools import Tool, observe
+from fsm_agent.tools.base import timed_out
+from fsm_agent.tools.errors import ToolServerDead
 
 POLL_S = 0.5
 """How long Ctrl-C may have to wait where a blocked thread cannot be woken (Windows)."""
@@ -27,78 +29,93 @@ class Outcome:
     """One a call, in call order."""
     cancelled: KeyboardInterrupt | None = None
     """Ctrl-C, or a tool that raised it, while they ran."""
+    stopped: bool = False
+    """The run was cancelled by ``Run.cancel``."""
+    dead: ToolServerDead | None = None
+    """A server of tools that is gone for good."""
 
 
-def make_calls(
-    tools: Mapping[str, Tool],
-    calls: Sequence[ToolCall],
-    lang: Language,
-    interrupts: Interrupts,
-    *,
-    max_parallel: int = 8,
-    until: float | None = None,
-) -> Outcome:
-    """Make the calls, at most ``max_parallel`` at a time, and wait for them.
+def make_calls(session: Session, effect: CallTools, interrupts: Interrupts) -> Outcome:
+    """Make the calls that are not settled, at most ``max_parallel`` at a time, and wait for them.
 
-    ``until``: the ``time.monotonic()`` after which nothing is waited for. A call whose time is up is abandoned (a thread cannot be
-    stopped): its observation says that its outcome is not known. A single call without a time limit is made in this thread.
+    A call whose time is up, by its tool's timeout or the run's deadline, is abandoned (a thread cannot be stopped): its observation
+    says that its outcome is not known. A single call that nothing can end before it does is made in this thread.
     """
-    single = tools.get(calls[0].name) if len(calls) == 1 else None
-    if len(calls) == 1 and until is None and (single is None or single.timeout_s is None):
-        try:
-            with interrupts.allowed():
-                return Outcome((observe(tools, calls[0], lang),))
-        except KeyboardInterrupt as error:
-            interrupts.open = False
-            return Outcome((cancelled_observation(calls[0], lang, started=True),), error)
-    batch = _Batch(tools, calls, lang, max_parallel, until)
+    until = session.until()
+    if session.calls_inline and len(effect.calls) == 1 and until is None and not any(effect.settled):
+        tool = session.tools.get(effect.calls[0].name)
+        if tool is None or tool.timeout_s is None:
+            return _inline(session, effect, interrupts)
+    batch = _Batch(session, effect, until)
     try:
-        while batch.goes_on():
-            with interrupts.allowed():
-                batch.wait()
+        with session.stop.waking(batch.wake):
+            while batch.goes_on():
+                with interrupts.allowed():
+                    batch.wait()
     except KeyboardInterrupt as error:
         interrupts.open = False
         return Outcome(batch.as_cancelled(), error)
-    return Outcome(tuple(batch.seen[i] for i in range(len(calls))))
+    if session.stop.asked and len(batch.seen) < len(effect.calls):
+        return Outcome(batch.as_cancelled(), stopped=True)
+    return Outcome(tuple(batch.seen[i] for i in range(len(effect.calls))), dead=batch.dead)
+
+
+def _inline(session: Session, effect: CallTools, interrupts: Interrupts) -> Outcome:
+    call = session.machine.keyed(0, effect.calls[0])
+    lang = session.machine.protocol.lang
+    dead: ToolServerDead | None = None
+    session.calls(0, call)
+    try:
+        with interrupts.allowed():
+            seen = observe(session.tools, call, lang)
+    except KeyboardInterrupt as error:
+        interrupts.open = False
+        return Outcome((cancelled_observation(call, lang, started=True),), error)
+    except ToolServerDead as error:
+        seen, dead = dead_observation(call, error), error
+    session.called(0, seen)
+    return Outcome((seen,), dead=dead)
 
 
 class _Batch:
     """Calls that run in threads of their own."""
 
-    def __init__(
-        self, tools: Mapping[str, Tool], calls: Sequence[ToolCall], lang: Language, max_parallel: int, until: float | None
-    ) -> None:
-        self._tools = tools
-        self._calls = calls
-        self._lang = lang
-        self._max_parallel = max_parallel
+    def __init__(self, session: Session, effect: CallTools, until: float | None) -> None:
+        self._session = session
+        self._calls = effect.calls
+        self._lang = session.machine.protocol.lang
         self._until = until
-        self._waiting = list(range(len(calls)))
         self._running: dict[int, tuple[float, float | None]] = {}
         """By call: when it was started, and when its time is up."""
-        self._results: queue.SimpleQueue[tuple[int, Observation | KeyboardInterrupt]] = queue.SimpleQueue()
-        self.seen: dict[int, Observation] = {}
+        self._results: queue.SimpleQueue[tuple[int, Observation | KeyboardInterrupt | ToolServerDead]] = queue.SimpleQueue()
+        self.seen: dict[int, Observation] = {index: each for index, each in enumerate(effect.settled) if each is not None}
         """By call, what it came to."""
+        self._waiting = [index for index in range(len(effect.calls)) if index not in self.seen]
+        self.dead: ToolServerDead | None = None
 
     def goes_on(self) -> bool:
         """Whether there is something to wait for. Starts what may start, and gives up on what has had its time."""
+        if self._session.stop.asked:
+            return False
         now = time.monotonic()
         for index, (begun, up) in list(self._running.items()):
             if up is not None and now >= up:
                 del self._running[index]
-                self.seen[index] = timed_out(self._calls[index], self._lang, now - begun)
-        while self._waiting and len(self._running) < self._max_parallel:
+                self._came(index, timed_out(self._calls[index], self._lang, now - begun))
+        while self._waiting and len(self._running) < self._session.max_parallel:
             index = self._waiting.pop(0)
+            call = self._session.machine.keyed(index, self._calls[index])
             if self._until is not None and now >= self._until:
-                self.seen[index] = too_late(self._calls[index], self._lang)
+                self.seen[index] = too_late(call, self._lang)
                 continue
-            self._running[index] = now, up_at(self._tools.get(self._calls[index].name), now, self._until)
+            self._session.calls(index, call)
+            self._running[index] = now, up_at(self._session.tools.get(call.name), now, self._until)
             context = contextvars.copy_context()
-            threading.Thread(target=context.run, args=(self._make, index), name=f"tool {self._calls[index].name}", daemon=True).start()
+            threading.Thread(target=context.run, args=(self._make, index, call), name=f"tool {call.name}", daemon=True).start()
         return bool(self._running)
 
     def wait(self) -> None:
-        """Wait until a call ends or one's time is up. Raises ``KeyboardInterrupt`` where a tool raised it."""
+        """Wait until a call ends, one's time is up, or the run is cancelled. Raises ``KeyboardInterrupt`` where a tool raised it."""
         ups = [up - time.monotonic() for _, up in self._running.values() if up is not None]
         try:
             index, result = self._results.get(timeout=max(min([POLL_S, *ups]), 0))
@@ -106,8 +123,16 @@ class _Batch:
             return
         if isinstance(result, KeyboardInterrupt):
             raise result
-        if self._running.pop(index, None):  # else it was given up on, and it is too late
-            self.seen[index] = result
+        if not self._running.pop(index, None):  # it was given up on, and it is too late; or this was to wake
+            return
+        if isinstance(result, ToolServerDead):
+            self.dead = result
+            result = dead_observation(self._calls[index], result)
+        self._came(index, result)
+
+    def wake(self) -> None:
+        """Let ``wait`` look whether the run was cancelled."""
+        self._results.put((-1, _NOTHING))
 
     def as_cancelled(self) -> tuple[Observation, ...]:
         """One observation a call, where nothing is waited for any more."""
@@ -116,11 +141,18 @@ class _Batch:
             for index, call in enumerate(self._calls)
         )
 
-    def _make(self, index: int) -> None:
+    def _came(self, index: int, observation: Observation) -> None:
+        self.seen[index] = observation
+        self._session.called(index, observation)
+
+    def _make(self, index: int, call: ToolCall) -> None:
         try:
-            self._results.put((index, observe(self._tools, self._calls[index], self._lang)))
-        except KeyboardInterrupt as error:
+            self._results.put((index, observe(self._session.tools, call, self._lang)))
+        except (KeyboardInterrupt, ToolServerDead) as error:
             self._results.put((index, error))
+
+
+_NOTHING = Observation("", "")
 
 
 def up_at(tool: Tool | None, begun: float, until: float | None) -> float | None:
@@ -130,15 +162,14 @@ def up_at(tool: Tool | None, begun: float, until: float | None) -> float | None:
     return min(limits, default=None)
 
 
-def timed_out(call: ToolCall, lang: Language, after_s: float) -> Observation:
-    """Of a call that is not waited for any more."""
-    text = lang.say("no result of {tool} after {seconds} s; whether it took effect is not known", tool=call.name, seconds=f"{after_s:.1f}")
-    return Observation(call.name, f"{ERROR_PREFIX} {text}", "timeout")
-
-
 def too_late(call: ToolCall, lang: Language) -> Observation:
     """Of a call that was not made, since the time of the run was up."""
     return Observation(call.name, f"{ERROR_PREFIX} {lang.say('not started, the time of the run was up')}", "refused")
+
+
+def dead_observation(call: ToolCall, error: ToolServerDead) -> Observation:
+    """Of a call whose server is gone for good."""
+    return Observation(call.name, f"{ERROR_PREFIX} {error}", "tool_error")
 
 
 def cancelled_observation(call: ToolCall, lang: Language, *, started: bool) -> Observation:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fsm_agent.guards import Deadline, Guard, classic
+from fsm_agent.drivers.approvals import Approver, Policy, checked_policy, may_ask
+from fsm_agent.drivers.session import Session
+from fsm_agent.drivers.watching import Hook, Recorder, Watcher, watchers_of
+from fsm_agent.events import AskApproval, ToolCall
+from fsm_agent.guards import CostBudget, Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel
+from fsm_agent.models.base import AnyModel, ChatModel, OnText
+from fsm_agent.options import Options
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
 from fsm_agent.text import well_formed
 from fsm_agent.tools import Tool
 from fsm_agent.traces.record import Trace, header_of
+from fsm_agent.traces.writer import TraceWriter
 
-Hook = Callable[[Run], None]
-"""Called when a run begins and after every event that it took."""
+if TYPE_CHECKING:
+    from fsm_agent.context import Context
 
 
 @attrs.frozen
@@ -27,9 +36,9 @@ class Result:
     """How a run ended."""
 
     reason: str
-    """The halt reason; it compares equal to its name, such as ``final_answer``."""
+    """The halt reason, such as ``final_answer``; ``awaiting_approval`` where the run has not halted, but waits for a person."""
     answer: str | None
-    """The model's answer; None where it gave none."""
+    """The model's answer; None where it gave none. A last chance may give one with another reason than ``final_answer``."""
     message: str
     """Why the run halted, in one sentence; the answer itself where it gave one."""
     model_calls: int
@@ -37,6 +46,8 @@ class Result:
     """Steps begun: a step is one model call and all that follows it."""
     trace: Trace = attrs.field(repr=False)
     """Everything that happened, and every edge taken with its readings."""
+    awaiting: tuple[ToolCall, ...] = ()
+    """With the reason ``awaiting_approval``: the calls that a person has to agree to, each with its ``key``."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """How a notebook shows it: the path, why it halted, and a table of its steps."""
@@ -45,22 +56,93 @@ class Result:
         return display(self)
 
 
+AWAITING = "awaiting_approval"
+"""The reason of a result whose run has not halted, but waits for a person."""
+
+RETRIES = 3
+"""How often in a row an adapter is asked again, by default."""
+
+
+@attrs.frozen
+class Choices:
+    """What is chosen for a run besides its guards; see ``run``."""
+
+    max_parallel: int = 8
+    max_retries: int | None = None
+    last_chance: bool = False
+    max_observation_chars: int | None = None
+    context: Context | None = None
+    policy: Policy = attrs.field(default="side_effects", converter=checked_policy)
+    approve: Approver | None = None
+    on_text: OnText | None = None
+    hooks: tuple[Hook | Watcher, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        for field, least in (("max_parallel", 1), ("max_retries", 0), ("max_observation_chars", 1)):
+            value = getattr(self, field)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"{field} is {value!r}; it must be a whole number")
+            if value is not None and value < least:
+                raise ValueError(f"{field} is {value}; it must be at least {least}")
+
+    def options(self, model: AnyModel, tools: Mapping[str, Tool]) -> Options:
+        """The options of the machine."""
+        retries = (RETRIES if isinstance(model, ChatModel) else 0) if self.max_retries is None else self.max_retries
+        return Options(
+            max_retries=retries,
+            approvals=may_ask(self.policy, tools.values()),
+            compaction=self.context is not None and self.context.summarises,
+            last_chance=self.last_chance,
+            tool_servers=any(getattr(tool, "server", None) is not None for tool in tools.values()),
+            max_observation_chars=self.max_observation_chars,
+        )
+
+    def session(self, machine: Run, model: AnyModel, tools: Mapping[str, Tool]) -> Session:
+        """The run with its world."""
+        return Session(
+            machine,
+            model,
+            tools,
+            watchers=watchers_of(self.hooks),
+            hooked=bool(self.hooks),
+            policy=self.policy,
+            approve=self.approve,
+            context=self.context,
+            on_text=self.on_text,
+            max_parallel=self.max_parallel,
+        )
+
+
 @attrs.frozen
 class Setup:
     """A run that can be driven."""
 
-    machine: Run
-    model: AnyModel
-    tools: Mapping[str, Tool]
+    session: Session
     record: Trace
     owned: bool = False
     """The model was made here from its name, so its connections are closed here."""
 
+    @contextmanager
+    def recording(self, path: str | PathLike[str] | None, written: int | None = None) -> Iterator[None]:
+        """As a context: the record is written to ``path``; see ``TraceWriter``, which raises what this raises."""
+        if path is None:
+            yield
+            return
+        session = self.session
+        with TraceWriter(self.record, path, written=written) as writer:
+            idempotent = [name for name, tool in session.tools.items() if tool.idempotent]
+            session.watchers = (Recorder(writer, idempotent), *session.watchers)
+            yield
+
     def result(self) -> Result:
-        """How the run ended."""
-        machine = self.machine
-        message = message_of(machine, machine.protocol.lang)
-        return Result(str(machine.reason), answer_of(machine), message, machine.step, machine.step, self.record)
+        """How the run ended, or for whom it waits."""
+        machine = self.session.machine
+        lang = machine.protocol.lang
+        if isinstance(machine.effect, AskApproval):
+            waits = tuple(machine.keyed(index, machine.effect.calls[index]) for index in machine.effect.asked)
+            told = lang.say("waits for a person to agree to {calls}", calls=", ".join(map(str, waits)))
+            return Result(AWAITING, None, told, machine.step, machine.step, self.record, waits)
+        return Result(str(machine.reason), answer_of(machine), message_of(machine, lang), machine.step, machine.step, self.record)
 
 
 def prepare(
@@ -71,6 +153,7 @@ def prepare(
     protocol: str | Protocol | None,
     lang: str | None,
     title: str,
+    chosen: Choices,
 ) -> Setup:
     """A run with these arguments; see ``run``. Raises ``ValueError`` or ``TypeError`` for what cannot be meant so."""
     if not isinstance(task, str):
@@ -79,24 +162,37 @@ def prepare(
     tongue = language(lang or locale_language())
     named = by_name(tools)
     form = _protocol(protocol or ("function_calling" if isinstance(model, str) else "line"), tongue)
-    specs = tuple(each.spec for each in named.values())
-    machine = Run(well_formed(task), guards=limits, protocol=form, tools=specs, at=time.time())
-    asked: AnyModel
-    if isinstance(model, str):
-        from fsm_agent.models.named import model_from
-
-        asked = model_from(model)
-    else:
-        asked = model
+    asked = asked_model(model)
+    _check_price(asked, limits)
+    machine = Run(
+        well_formed(task),
+        guards=limits,
+        protocol=form,
+        tools=tuple(each.spec for each in named.values()),
+        options=chosen.options(asked, named),
+        run_id=os.urandom(8).hex(),
+        at=time.time(),
+    )
     record = Trace(header_of(machine, title), machine.log, own_guards=machine.wiring.guards, own_protocol=form)
-    return Setup(machine, asked, named, record, owned=isinstance(model, str))
+    return Setup(chosen.session(machine, asked, named), record, owned=isinstance(model, str))
 
 
-def deadline_of(machine: Run) -> float | None:
-    """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
-    limits = [guard.deadline_s for guard in machine.wiring.guards if isinstance(guard, Deadline)]
-    passed = time.time() - machine.at if machine.at is not None else 0
-    return time.monotonic() + limits[0] - passed if limits else None
+def asked_model(model: AnyModel | str) -> AnyModel:
+    """The model, made from its name where it is one. Raises ``ModelSetupError``."""
+    if not isinstance(model, str):
+        return model
+    from fsm_agent.models.named import model_from
+
+    return model_from(model)
+
+
+def _check_price(model: AnyModel, guards: Sequence[Guard]) -> None:
+    """Raises ``ValueError`` where a cost budget is to be kept and the price of the model is not known."""
+    if any(isinstance(guard, CostBudget) for guard in guards):
+        from fsm_agent.models.prices import has_price, no_price
+
+        if not has_price(model):
+            raise ValueError(no_price(model))
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

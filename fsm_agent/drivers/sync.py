@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from os import PathLike
+from typing import TYPE_CHECKING
 
-from fsm_agent.drivers.calls import make_calls
+from fsm_agent.drivers.approvals import Approver, Policy, as_approval, requests
+from fsm_agent.drivers.calls import POLL_S, make_calls
 from fsm_agent.drivers.interrupts import Interrupts
-from fsm_agent.drivers.setup import Hook, Result, deadline_of, prepare
-from fsm_agent.events import AskModel, CallTools, Cancelled, Event, Message, ModelFailed, ModelReplied, ToolSpec, ToolsReturned
+from fsm_agent.drivers.session import Session, jittered
+from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
+from fsm_agent.drivers.watching import Hook, Watcher
+from fsm_agent.events import ApprovalGiven, AskApproval, AskModel, CallTools, Cancelled, ContextCompacted, Event, Reply
 from fsm_agent.guards import Guard
-from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel, ChatModel, ask
+from fsm_agent.models.base import AnyModel, ChatModel, OnText, ask
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool
-from fsm_agent.tools.base import described
-from fsm_agent.traces.writer import TraceWriter
+
+if TYPE_CHECKING:
+    from fsm_agent.context import Context
 
 
 def run(
@@ -29,75 +36,187 @@ def run(
     lang: str | None = None,
     trace: str | PathLike[str] | None = None,
     title: str = "",
-    hook: Hook | None = None,
     max_parallel: int = 8,
+    max_retries: int | None = None,
+    last_chance: bool = False,
+    max_observation_chars: int | None = None,
+    context: Context | None = None,
+    policy: Policy = "side_effects",
+    approve: Approver | None = None,
+    on_text: OnText | None = None,
+    hooks: Iterable[Hook | Watcher] = (),
 ) -> Result:
-    """Run an agent on ``task`` until it halts.
+    """Run an agent on ``task`` until it halts, or waits for a person.
 
     ``model``: a callable from the messages to a reply, an adapter, or a name such as ``openai:gpt-5``. ``guards`` are ``classic()`` by
     default; ``protocol`` is ``line``, or ``function_calling`` for a model by name; ``lang`` (``en`` or ``zh``) is the locale's; ``trace``
     names a file to which the record is written as the run goes. The calls of one reply are made at the same time, at most
     ``max_parallel`` of them. A model that raises halts the run as ``model_error``; a tool that raises is an observation.
+
+    ``max_retries``: how often in a row a model is asked again that could not be asked just now (``ModelUnavailable``); 3 for adapters,
+    0 for other callables. ``last_chance``: at a cap, a budget or a loop the model is asked once more, without tools; the reason stays, and
+    the result has an answer, too. ``max_observation_chars``: so many characters of an observation are shown to the model. ``context``:
+    what it is shown of a long conversation (``KeepLast``, ``DropOldObservations``, ``Summarise``).
+    ``policy`` says which calls a person has to agree to (``side_effects``: those of tools that declare them; ``always``; ``never``; names
+    of tools; a function of a call), and ``approve`` asks the person. Without it, the run ends as ``awaiting_approval``; ``resume`` goes on.
+    ``on_text`` is called with the model's text as it is streamed, ``hooks`` on every edge, with the run and the edge.
+
     Raises ``KeyboardInterrupt`` after Ctrl-C, when the halt has been recorded; ``OSError`` where the trace cannot be written;
-    ``ValueError`` for two tools of one name, an unknown protocol, language or model, and a trace that another run is writing;
-    ``TypeError`` for an async tool (``arun`` takes it), and for what is no task, tool or guard; ``GuardError`` for a user's guard that
-    raises or gives no reading.
+    ``ValueError`` for two tools of one name, an unknown protocol, language, policy or model, a trace that another run is writing, and a
+    cost budget with a model whose price is not known; ``TypeError`` for an async tool (``arun`` takes it), and for what is no task, tool,
+    guard or hook; ``GuardError`` for a user's guard that raises or gives no reading. What a hook or ``approve`` raises breaks the run off.
     """
-    setup = prepare(task, model, tools, guards, protocol, lang, title)
-    if waits := [each.name for each in setup.tools.values() if each.is_async]:
+    chosen = Choices(max_parallel, max_retries, last_chance, max_observation_chars, context, policy, approve, on_text, tuple(hooks))
+    return driven(prepare(task, model, tools, guards, protocol, lang, title, chosen), trace)
+
+
+def driven(setup: Setup, trace: str | PathLike[str] | None, written: int | None = None) -> Result:
+    """Drive what was set up, and write its record. Raises as ``run`` does."""
+    session = setup.session
+    if waits := [each.name for each in session.tools.values() if each.is_async]:
         raise TypeError(f"the tool {waits[0]} is async; run it with arun")
     try:
-        with TraceWriter(setup.record, trace) as writer, Interrupts() as interrupts:
-            hooks = (writer.write, *((hook,) if hook else ()))
-            drive(setup.machine, setup.model, setup.tools, interrupts, hooks, max_parallel=max_parallel)
+        with setup.recording(trace, written), Interrupts() as interrupts:
+            drive(session, interrupts)
     finally:
-        if setup.owned and isinstance(setup.model, ChatModel):
-            setup.model.close()
+        if setup.owned and isinstance(session.model, ChatModel):
+            session.model.close()
     return setup.result()
 
 
-def drive(
-    machine: Run,
-    model: AnyModel,
-    tools: Mapping[str, Tool],
-    interrupts: Interrupts,
-    hooks: Sequence[Hook],
-    *,
-    max_parallel: int = 8,
-) -> None:
-    """Perform the machine's effects until it has halted. Raises ``KeyboardInterrupt`` after recording it."""
+def drive(session: Session, interrupts: Interrupts) -> None:
+    """Perform the machine's effects until it has halted or waits for a person. Raises ``KeyboardInterrupt`` after recording it."""
+    machine = session.machine
     cancelled: KeyboardInterrupt | None = None
-    until = deadline_of(machine)
-    for hook in hooks:
-        hook(machine)
-    while (effect := machine.effect) is not None:
-        event: Event
-        match effect:
-            case AskModel(messages=messages, tools=told):
-                asked = False
-                try:
-                    with interrupts.allowed():
-                        asked = True
-                        event = _ask(model, messages, told if machine.protocol.sends_tools else ())
-                except KeyboardInterrupt as error:
-                    interrupts.open = False
-                    cancelled, event = error, Cancelled(at=time.time(), asked=asked)
-            case CallTools(calls=calls):
-                outcome = make_calls(tools, calls, machine.protocol.lang, interrupts, max_parallel=max_parallel, until=until)
-                cancelled = outcome.cancelled
-                event = (Cancelled if cancelled else ToolsReturned)(outcome.observations, time.time())
-        machine.feed(event)
-        for hook in hooks:
-            hook(machine)
+    session.begin()
+    try:
+        while (effect := machine.effect) is not None:
+            event: Event | None
+            if session.stop.asked:
+                event = session.stopped()
+            elif isinstance(effect, AskModel):
+                event, cancelled = _ask(session, effect, interrupts)
+            elif isinstance(effect, AskApproval):
+                event, cancelled = _approved(session, effect, interrupts)
+            else:
+                event, cancelled = _called(session, effect, interrupts)
+            if event is None:
+                return
+            session.feed(event)
+    finally:
+        session.end()
     if cancelled is not None:
         raise cancelled
 
 
-def _ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ModelReplied | ModelFailed:
+Came = tuple[Event | None, KeyboardInterrupt | None]
+"""What an effect came to, and Ctrl-C, where it was that."""
+
+
+def _ask(session: Session, effect: AskModel, interrupts: Interrupts) -> Came:
+    asked = False
     try:
-        reply = ask(model, messages, tools)
-    except KeyboardInterrupt:
-        raise
+        with interrupts.allowed():
+            asked = effect.attempt > 1
+            if effect.delay_s:
+                _wait(session, jittered(effect.delay_s))
+            if session.context is not None and (event := _compacted(session, effect)) is not None:
+                return event, None
+            shown, tools = session.question(effect)
+            asked = True
+            reply = _in_thread(session, lambda: ask(session.model, shown, tools, session.on_text))
+    except KeyboardInterrupt as error:
+        interrupts.open = False
+        return Cancelled(at=time.time(), asked=asked), error
+    except _Stopped:
+        return Cancelled(at=time.time(), asked=asked), None
     except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
-        return ModelFailed(type(error).__name__, described(error), time.time())
-    return ModelReplied(reply, time.time())
+        return session.failed(error), None
+    return session.replied(shown, reply), None
+
+
+def _compacted(session: Session, effect: AskModel) -> ContextCompacted | None:
+    """A summary of the conversation's beginning, where one is due; where it cannot be made, the run goes on without."""
+    covers = session.due(effect)
+    if covers is None or session.context is None:
+        return None
+    try:
+        made = session.context.summarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
+    except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
+        return None
+    return ContextCompacted(made.covers, made.text, made.usage, time.time())
+
+
+def _approved(session: Session, effect: AskApproval, interrupts: Interrupts) -> Came:
+    if session.approve is None:
+        return None, None
+    given = []
+    try:
+        with interrupts.allowed():
+            for request in requests(session.machine, effect, session.tools):
+                answer = as_approval(session.approve(request))
+                if answer is None:
+                    return None, None
+                given.append(answer)
+    except KeyboardInterrupt as error:
+        interrupts.open = False
+        return session.stopped(), error
+    return ApprovalGiven(tuple(given), time.time()), None
+
+
+def _called(session: Session, effect: CallTools, interrupts: Interrupts) -> Came:
+    question = session.approval_needed(effect)
+    if question is not None:
+        return question, None
+    try:
+        for index in list(session.interrupted):
+            with interrupts.allowed():
+                session.resettle(effect, index, session.approve(session.question_of(effect, index)) if session.approve else None)
+    except KeyboardInterrupt as error:
+        interrupts.open = False
+        return session.stopped(), error
+    outcome = make_calls(session, session.with_settled(effect), interrupts)
+    if outcome.cancelled or outcome.stopped:
+        return Cancelled(outcome.observations, time.time()), outcome.cancelled
+    return session.returned(outcome.observations, outcome.dead), None
+
+
+class _Stopped(Exception):
+    """The run was cancelled while something was waited for."""
+
+
+def _wait(session: Session, seconds: float) -> None:
+    """Raises ``_Stopped`` where the run is cancelled meanwhile."""
+    woken = threading.Event()
+    until = time.monotonic() + seconds
+    with session.stop.waking(woken.set):
+        while (left := until - time.monotonic()) > 0:
+            if woken.wait(min(left, POLL_S)):
+                raise _Stopped
+
+
+def _in_thread(session: Session, work: Callable[[], Reply]) -> Reply:
+    """The reply, asked for in a thread that can be abandoned, where somebody may cancel the run and the model is behind a server.
+
+    Raises what ``work`` raises, and ``_Stopped``.
+    """
+    if not session.hooked or not isinstance(session.model, ChatModel):
+        return work()
+    results: queue.SimpleQueue[Reply | BaseException] = queue.SimpleQueue()
+
+    def put() -> None:
+        try:
+            results.put(work())
+        except BaseException as error:  # noqa: BLE001  # it is raised where the reply is waited for
+            results.put(error)
+
+    with session.stop.waking(lambda: results.put(_Stopped())):
+        threading.Thread(target=copy_context().run, args=(put,), name="model", daemon=True).start()
+        while True:
+            try:
+                result = results.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(result, BaseException):
+                raise result
+            return result

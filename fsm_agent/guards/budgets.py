@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from fsm_agent.events import Fact, ModelReplied, ToolCall, ToolCalls, Usage, Value
+from fsm_agent.events import ContextCompacted, Fact, ModelReplied, ToolCall, ToolCalls, Usage, Value
 from fsm_agent.guards.base import Evidence, Guard, Reading, above_zero, at_least, one_of, shown
 from fsm_agent.language import Language
 from fsm_agent.table import PARSING, State
@@ -31,7 +31,8 @@ class _Spent(Value, frozen=True):
 
 @attrs.frozen
 class TokenBudget(Guard):
-    """``max_tokens`` tokens, read and written, were spent. A reply is charged when it arrives, before it is parsed.
+    """``max_tokens`` tokens, read and written, were spent. A reply is charged when it arrives, before it is parsed; so is
+    a summary of the conversation.
 
     What a reply did not tell is not zero: the known part is charged, and the reading says of how many replies something was not known,
     so that its value is the least that was spent. ``on_unknown="halt"`` ends the run on the first such reply.
@@ -41,7 +42,7 @@ class TokenBudget(Guard):
     watches: ClassVar[State] = PARSING
     label: ClassVar[str] = "tokens"
     chance: ClassVar[bool] = True
-    folds: ClassVar[tuple[type, ...]] = (ModelReplied,)
+    folds: ClassVar[tuple[type, ...]] = (ModelReplied, ContextCompacted)
 
     max_tokens: int = attrs.field(validator=at_least(1))
     """Tokens of prompts and replies together, over the whole run."""
@@ -52,9 +53,9 @@ class TokenBudget(Guard):
         return _Spent()
 
     def fold(self, memory: _Spent, fact: Fact, step: int) -> _Spent:
-        if not isinstance(fact, ModelReplied):
+        if not isinstance(fact, ModelReplied | ContextCompacted):
             return memory
-        usage = fact.reply.usage or Usage()
+        usage = _usage(fact)
         prompt, completion = _known(usage.prompt_tokens), _known(usage.completion_tokens)
         unknown = prompt is None or completion is None
         told = f"{'?' if prompt is None else prompt} + {'?' if completion is None else completion}"
@@ -77,7 +78,7 @@ class CostBudget(Guard):
     watches: ClassVar[State] = PARSING
     label: ClassVar[str] = "cost"
     chance: ClassVar[bool] = True
-    folds: ClassVar[tuple[type, ...]] = (ModelReplied,)
+    folds: ClassVar[tuple[type, ...]] = (ModelReplied, ContextCompacted)
 
     max_cost: float = attrs.field(validator=above_zero)
     """US dollars, over the whole run."""
@@ -88,9 +89,9 @@ class CostBudget(Guard):
         return _Spent()
 
     def fold(self, memory: _Spent, fact: Fact, step: int) -> _Spent:
-        if not isinstance(fact, ModelReplied):
+        if not isinstance(fact, ModelReplied | ContextCompacted):
             return memory
-        cost = _known(fact.reply.usage.cost) if fact.reply.usage else None
+        cost = _known(_usage(fact).cost)
         told = "?" if cost is None else f"${shown(cost)}"
         return _Spent(memory.total + (cost or 0), memory.unknown + (cost is None), step, told)
 
@@ -102,6 +103,11 @@ class CostBudget(Guard):
         if reading.value < reading.limit:
             return lang.say("stopped: the price of a reply is not known, so the budget of ${limit} cannot be kept", limit=limit)
         return lang.say("stopped: ${value} spent, the budget is ${limit}", value=value, limit=limit)
+
+
+def _usage(fact: ModelReplied | ContextCompacted) -> Usage:
+    """What a reply cost, or a summary: that is a model call, too."""
+    return (fact.reply.usage if isinstance(fact, ModelReplied) else fact.usage) or Usage()
 
 
 def _known(number: float | None) -> float | None:

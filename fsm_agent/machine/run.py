@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import msgspec
+
 from fsm_agent.events import (
     Approval,
     ApprovalAsked,
@@ -31,6 +33,7 @@ from fsm_agent.events import (
     ModelReplied,
     Observation,
     Started,
+    ToolCall,
     ToolCalls,
     ToolsFailed,
     ToolSpec,
@@ -47,6 +50,7 @@ from fsm_agent.machine.wiring import Edge, wire
 from fsm_agent.options import OFF, Options
 from fsm_agent.protocols import LineProtocol, Protocol
 from fsm_agent.table import DECIDING, EXECUTING, HALTED, INITIAL, OBSERVING, PARSING, PURE, State
+
 
 class UnexpectedEvent(RuntimeError):
     """An event that cannot happen in the state of the run was fed to it. The run is as it was."""
@@ -73,7 +77,7 @@ class Run:
     __slots__ = (
         *("id", "task", "tools", "protocol", "options", "wiring", "at"),
         *("state", "reason", "effect", "step", "log", "history", "decisions", "decision", "memories", "readings", "edge"),
-        *("retries", "wait_s", "approvals", "summary", "summed_up", "chance"),
+        *("retries", "wait_s", "approvals", "summary", "summed_up", "chance", "canceller"),
     )
 
     def __init__(
@@ -109,6 +113,8 @@ class Run:
         """One a reply, in order."""
         self.decision: Decision | None = None
         """What the last reply meant."""
+        self.canceller: Callable[[], None] | None = None
+        """Whoever drives the run puts here how it is stopped."""
         self.retries = 0
         """How often the model was asked again, since its last reply."""
         self.wait_s: float | None = None
@@ -138,6 +144,7 @@ class Run:
         for name in self.__slots__:
             value = getattr(self, name)
             setattr(other, name, value.copy() if isinstance(value, list | dict) else value)
+        other.canceller = None
         if isinstance(other.effect, AskModel):
             other.effect = other._ask()
         return other
@@ -147,9 +154,18 @@ class Run:
         """The types of events that can happen now."""
         return tuple(kind for kind in self.wiring.ways[self.state] if awaited(self, kind))
 
-    def key_of(self, index: int) -> str:
-        """Of the reply's call at ``index``, the key that stays the same when the run is taken up again: ``RUN/STEP/NUMBER``."""
-        return f"{self.id}/{self.step}/{index + 1}"
+    def keyed(self, index: int, call: ToolCall) -> ToolCall:
+        """The call, which stands at ``index`` in the reply, with its key: ``RUN/STEP/NUMBER``, the same when the run is taken up again."""
+        return msgspec.structs.replace(call, key=f"{self.id}/{self.step}/{index + 1}")
+
+    def cancel(self) -> None:
+        """Stop the run as soon as it can be: from a hook, a tool, or another thread. It halts as ``cancelled``, with its record whole.
+
+        Raises ``RuntimeError`` for a run that nobody drives.
+        """
+        if self.canceller is None:
+            raise RuntimeError("this run is not being driven; there is nothing to cancel")
+        self.canceller()
 
     def feed(self, event: Event) -> Effect | None:
         """Take one event and go on until the run waits for the world again or has halted. Gives the new effect.

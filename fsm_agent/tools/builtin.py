@@ -7,19 +7,19 @@ from datetime import datetime
 from fsm_agent.tools.base import Tool, tool
 
 
-@tool
+@tool(idempotent=True)
 def add(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
 
 
-@tool
+@tool(idempotent=True)
 def mul(a: int, b: int) -> int:
     """Multiply two integers."""
     return a * b
 
 
-@tool
+@tool(idempotent=True)
 def now() -> str:
     """The local date and time, in ISO 8601."""
     return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fsm_agent.events import Event
 from fsm_agent.machine import Taken
+from fsm_agent.traces.notes import Note
 from fsm_agent.traces.record import Header, Trace, TraceError, decode_entry, decode_header
 
 MAX_LINE = 64 * 2**20
@@ -27,6 +28,7 @@ def load(path: str | PathLike[str]) -> Trace:
     """
     header: Header | None = None
     log: list[Event | Taken] = []
+    notes: list[tuple[int, Note]] = []
     cut_off = False
     for number, line in _lines(Path(path)):
         whole = line.endswith(b"\n")
@@ -34,7 +36,11 @@ def load(path: str | PathLike[str]) -> Trace:
             if header is None:
                 header = decode_header(line)
             else:
-                log.append(decode_entry(line))
+                entry = decode_entry(line)
+                if isinstance(entry, Note):
+                    notes.append((len(log), entry))
+                else:
+                    log.append(entry)
         except TraceError as error:
             if not whole and header is not None:
                 cut_off = True
@@ -44,7 +50,7 @@ def load(path: str | PathLike[str]) -> Trace:
                 raise TraceError(f"{path}, line {number}: {error}") from None
     if header is None:
         raise TraceError(f"{path}: the file is empty")
-    return Trace(header, log, cut_off)
+    return Trace(header, log, cut_off, notes)
 
 
 def line_of(path: str | PathLike[str], nth: int) -> int:

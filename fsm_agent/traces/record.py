@@ -1,6 +1,7 @@
 """The record of a run: a header, then events and the edges taken on them, in order. One line of JSON each.
 
-A line is a header (``{"trace": 1, ...}``), an event (``{"event": "ModelReplied", ...}``) or an edge (``{"edge": "go_on", ...}``).
+A line is a header (``{"trace": 1, ...}``), an event (``{"event": "ModelReplied", ...}``), an edge (``{"edge": "go_on", ...}``) or a note
+about a single call (``{"note": "CallStarted", ...}``), which is no part of the run's log.
 Fields that have their default are left out.
 """
 
@@ -18,6 +19,7 @@ from fsm_agent.language import language
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
 from fsm_agent.options import OFF, Options
 from fsm_agent.protocols import PROTOCOLS, Protocol
+from fsm_agent.traces.notes import Note
 
 FORMAT = 1
 """The version of the format that this module writes; it reads no other."""
@@ -62,10 +64,16 @@ class Trace:
     log: Sequence[Event | Taken]
     cut_off: bool = False
     """The file ended in the middle of a line, as after a kill: the whole lines are here."""
+    notes: Sequence[tuple[int, Note]] = attrs.field(default=(), eq=False)
+    """What was noted of single calls, each with the number of entries of the log that stood before it."""
     own_guards: tuple[Guard, ...] | None = attrs.field(default=None, eq=False, repr=False)
     """The run's own guards, in the process that ran it: what no file can hold of a user's guard."""
     own_protocol: Protocol | None = attrs.field(default=None, eq=False, repr=False)
     """The run's own protocol, likewise."""
+
+    def line_of(self, index: int) -> int:
+        """The number in the file of the line of an entry of the log, blank lines not counted; the header is line 1."""
+        return index + 2 + sum(before <= index for before, _ in self.notes)
 
     @property
     def events(self) -> list[Event]:
@@ -116,7 +124,17 @@ class Trace:
 def header_of(run: Run, title: str = "") -> Header:
     """The header for a record of ``run``."""
     guards = tuple(GuardSpec(guard.reason, type(guard).__name__, guard.as_limits()) for guard in run.wiring.guards)
-    return Header(run.task, _name_of(run.protocol), run.protocol.lang.code, guards, run.tools, title, run.at, run.id, run.options if run.options != OFF else OFF)
+    return Header(
+        run.task,
+        _name_of(run.protocol),
+        run.protocol.lang.code,
+        guards,
+        run.tools,
+        title,
+        run.at,
+        run.id,
+        run.options if run.options != OFF else OFF,
+    )
 
 
 def _name_of(protocol: Protocol) -> str:
@@ -135,6 +153,7 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     "trace": msgspec.json.Decoder(Header),
     "edge": msgspec.json.Decoder(Taken),
     "event": msgspec.json.Decoder(Event),
+    "note": msgspec.json.Decoder(Note),
 }
 
 
@@ -144,12 +163,13 @@ class _Kind(msgspec.Struct):
     trace: int | None = None
     event: str | None = None
     edge: str | None = None
+    note: str | None = None
 
 
 _kind = msgspec.json.Decoder(_Kind)
 
 
-def encode(entry: Header | Event | Taken) -> bytes:
+def encode(entry: Header | Event | Taken | Note) -> bytes:
     """One line, with its line break."""
     return _encoder.encode(entry) + b"\n"
 
@@ -165,12 +185,13 @@ def decode_header(line: bytes) -> Header:
     return header
 
 
-def decode_entry(line: bytes) -> Event | Taken:
-    """Raises ``TraceError`` for a line that is neither an event nor an edge."""
+def decode_entry(line: bytes) -> Event | Taken | Note:
+    """Raises ``TraceError`` for a line that is no event, edge or note."""
     kind = _decode(_kind, line)
-    if (kind.edge is None) == (kind.event is None):
+    told = [field for field in ("event", "edge", "note") if getattr(kind, field) is not None]
+    if len(told) != 1:
         raise TraceError('neither an event nor an edge: one of the fields "event" and "edge" is needed')
-    entry: Event | Taken = _decode(_decoders["event" if kind.edge is None else "edge"], line)
+    entry: Event | Taken | Note = _decode(_decoders[told[0]], line)
     return entry
 
 

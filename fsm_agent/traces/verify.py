@@ -32,8 +32,8 @@ def verify(trace: Trace, guards: Sequence[Guard] | None = None, *, protocol: Pro
     Raises ``TraceError`` as ``Trace.new_run`` does.
     """
     run = trace.new_run(guards, protocol=protocol)
-    for line, entry in enumerate(trace.log, 2):
-        at = line - 2
+    for at, entry in enumerate(trace.log):
+        line = trace.line_of(at)
         if not isinstance(entry, Taken) and at == len(run.log):
             try:
                 run.feed(entry)

@@ -1,4 +1,4 @@
-"""Writing a record while the run goes: a killed process leaves a readable trace."""
+"""Writing a record while the run goes: a killed process leaves a readable trace, and another can go on with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import BinaryIO, Self
 
 from fsm_agent.events import Event
 from fsm_agent.machine import Run, Taken
-from fsm_agent.traces.record import Trace, encode
+from fsm_agent.traces.load import load
+from fsm_agent.traces.lock import lock
+from fsm_agent.traces.notes import Note
+from fsm_agent.traces.record import Trace, TraceError, decode_entry, encode
 
 _in_writing: set[str] = set()
 """The files that runs of this process are writing: two of them in one file would make a record of neither."""
@@ -22,11 +25,15 @@ _lock = threading.Lock()
 class TraceWriter:
     """As a context: writes the lines that are new each time it is told that the run went on."""
 
-    def __init__(self, trace: Trace, path: str | PathLike[str] | None) -> None:
-        """``path``: the file, made anew; None: write nothing."""
+    def __init__(self, trace: Trace, path: str | PathLike[str] | None, *, written: int | None = None) -> None:
+        """``path``: the file, made anew; None: write nothing.
+
+        ``written``: so many entries of the log the file holds already, and it is gone on with, after its last whole line.
+        """
         self._trace = trace
         self._path = path
-        self._written = 0
+        self._goes_on = written is not None
+        self._written = written or 0
         self._file: BinaryIO | None = None
         self._log: Sequence[Event | Taken] = trace.log
         self._key = ""
@@ -34,17 +41,17 @@ class TraceWriter:
         """The file could not be written: nothing more is."""
 
     def __enter__(self) -> Self:
-        """Raises ``OSError`` where the file cannot be made, ``ValueError`` where another run of this process is writing it."""
+        """Raises ``OSError`` where the file cannot be made, ``ValueError`` where another run is writing it."""
         if self._path is not None:
             key = os.path.normcase(os.path.realpath(self._path))
             with _lock:
                 if key in _in_writing:
-                    raise ValueError(f"the trace {os.fspath(self._path)} is being written by another run; give each run a file of its own")
+                    raise self._taken()
                 _in_writing.add(key)
             self._key = key
             try:
-                self._file = Path(self._path).open("wb")  # __exit__ closes it
-                self._put(encode(self._trace.header))
+                self._file = Path(self._path).open("r+b" if self._goes_on else "ab")  # __exit__ closes it
+                self._claim(self._file)
             except BaseException:
                 self._close()
                 raise
@@ -67,6 +74,32 @@ class TraceWriter:
             self._log = run.log
             self._write(run.log)
 
+    def note(self, note: Note) -> None:
+        """Write what is told of a single call. Raises ``OSError`` where that cannot be done."""
+        self._put(encode(note))
+
+    def _taken(self) -> ValueError:
+        name = os.fspath(self._path or "")
+        return ValueError(f"the trace {name} is being written by another run; give each run a file of its own")
+
+    def _claim(self, file: BinaryIO) -> None:
+        """Make the file this run's: no other process can, until it is closed."""
+        try:
+            lock(file)
+        except OSError:
+            raise self._taken() from None
+        if self._goes_on:
+            self._check_unchanged()
+            _end_with_a_whole_line(file)
+        else:
+            file.truncate(0)
+            self._put(encode(self._trace.header))
+
+    def _check_unchanged(self) -> None:
+        """Raises ``ValueError`` where somebody went on with the record after it had been read."""
+        if len(load(self._path or "").log) != self._written:
+            raise ValueError(f"the trace {os.fspath(self._path or '')} has grown since it was read; take it up again")
+
     def _write(self, log: Sequence[Event | Taken]) -> None:
         self._put(b"".join(encode(entry) for entry in log[self._written :]))
         self._written = len(log)
@@ -85,3 +118,24 @@ class TraceWriter:
         finally:
             with _lock:
                 _in_writing.discard(self._key)
+
+
+def _end_with_a_whole_line(file: BinaryIO) -> None:
+    """Go to the end. A last line that was cut off as it was written is removed, one that only lacks its line break gets it."""
+    whole = file.seek(0, os.SEEK_END)
+    rest = b""
+    while whole > 0:
+        begin = max(whole - 2**16, 0)
+        file.seek(begin)
+        block = file.read(whole - begin)
+        at = block.rfind(b"\n") + 1
+        whole, rest = begin + at, block[at:] + rest
+        if at:
+            break
+    file.truncate(whole)
+    file.seek(whole)
+    try:
+        decode_entry(rest)
+    except TraceError:
+        return
+    file.write(rest + b"\n")

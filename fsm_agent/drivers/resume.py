@@ -1,0 +1,147 @@
+"""Going on with a run: one that waits for a person, or one whose process ended in the middle of it.
+
+Resuming is replaying the record, then going on: no model call that was recorded is made again, and no tool either. A call that had
+begun and of which nothing was recorded is not made again by itself, unless its tool is idempotent: the person is asked, or the model is
+told that nobody knows what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import attrs
+
+from fsm_agent.drivers.approvals import Approvals, Policy, approver_of
+from fsm_agent.drivers.session import Session
+from fsm_agent.drivers.setup import Choices, Result, Setup, asked_model, by_name
+from fsm_agent.drivers.watching import Hook, Watcher
+from fsm_agent.events import AskApproval, CallTools
+from fsm_agent.guards import Guard
+from fsm_agent.machine import Run
+from fsm_agent.models.base import AnyModel, OnText
+from fsm_agent.protocols import Protocol
+from fsm_agent.tools import Tool
+from fsm_agent.traces.load import load
+from fsm_agent.traces.notes import CallEnded
+from fsm_agent.traces.record import Trace, TraceError
+
+if TYPE_CHECKING:
+    from fsm_agent.context import Context
+
+
+def resume(
+    trace: str | PathLike[str] | Trace,
+    approvals: Approvals | None = None,
+    *,
+    model: AnyModel | str,
+    tools: Iterable[Tool] = (),
+    guards: Sequence[Guard] | None = None,
+    protocol: Protocol | None = None,
+    max_parallel: int = 8,
+    context: Context | None = None,
+    policy: Policy = "side_effects",
+    on_text: OnText | None = None,
+    hooks: Iterable[Hook | Watcher] = (),
+) -> Result:
+    """Go on with a recorded run, in this process or another.
+
+    ``trace``: a file, whose record is gone on with, or the ``trace`` of a result, and then nothing is written. ``approvals`` answers
+    what the run waits for, and what it may ask later: a function of an ``ApprovalRequest``; a dict from the calls' keys to answers; or
+    one answer (True, False, an ``Approval``) to all. ``model``, ``tools``, ``context`` and ``policy`` as they were; limits, protocol and
+    language the record knows (``guards`` and ``protocol`` are needed for a user's own only). A run that has halted is given back as it is.
+
+    Raises ``TraceError`` for a record that cannot be replayed, ``ValueError`` where a tool of the record is missing and for a key that no
+    call has; else as ``run`` does.
+    """
+    from fsm_agent.drivers.sync import driven
+
+    chosen = Choices(
+        max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
+    )
+    setup, written = _prepared(trace, approvals, model, tools, guards, protocol, chosen)
+    if setup.session.machine.reason is not None:
+        return setup.result()
+    path = None if isinstance(trace, Trace) else trace
+    return driven(setup, path, written)
+
+
+async def aresume(
+    trace: str | PathLike[str] | Trace,
+    approvals: Approvals | None = None,
+    *,
+    model: AnyModel | str,
+    tools: Iterable[Tool] = (),
+    guards: Sequence[Guard] | None = None,
+    protocol: Protocol | None = None,
+    max_parallel: int = 8,
+    context: Context | None = None,
+    policy: Policy = "side_effects",
+    on_text: OnText | None = None,
+    hooks: Iterable[Hook | Watcher] = (),
+) -> Result:
+    """As ``resume``, for asyncio."""
+    from fsm_agent.drivers.aio import adriven
+
+    chosen = Choices(
+        max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
+    )
+    setup, written = _prepared(trace, approvals, model, tools, guards, protocol, chosen)
+    if setup.session.machine.reason is not None:
+        return setup.result()
+    path = None if isinstance(trace, Trace) else trace
+    return await adriven(setup, path, written)
+
+
+def _prepared(
+    trace: str | PathLike[str] | Trace,
+    approvals: Approvals | None,
+    model: AnyModel | str,
+    tools: Iterable[Tool],
+    guards: Sequence[Guard] | None,
+    protocol: Protocol | None,
+    chosen: Choices,
+) -> tuple[Setup, int]:
+    """The run as its record left it, and how many entries of its log are recorded."""
+    recorded = trace if isinstance(trace, Trace) else load(trace)
+    machine = recorded.replay(guards, protocol=protocol)
+    if list(machine.log[: len(recorded.log)]) != list(recorded.log):
+        raise TraceError("the record does not hold: its events give other edges than those recorded; see fsm-agent verify")
+    named = by_name(tools)
+    if missing := [spec.name for spec in recorded.header.tools if spec.name not in named]:
+        raise ValueError(f"the run was begun with the tool {missing[0]!r}; give it, too")
+    _check_keys(machine, approvals)
+    asked = asked_model(model)
+    session = chosen.session(machine, asked, named)
+    if isinstance(machine.effect, CallTools):
+        _take_up(session, recorded, machine.effect)
+    record = attrs.evolve(recorded, log=machine.log, notes=(), own_guards=machine.wiring.guards, own_protocol=machine.protocol)
+    return Setup(session, record, owned=isinstance(model, str)), len(recorded.log)
+
+
+def _check_keys(machine: Run, approvals: Approvals | None) -> None:
+    if not isinstance(approvals, Mapping):
+        return
+    waits = (
+        [machine.keyed(index, machine.effect.calls[index]).key for index in machine.effect.asked]
+        if isinstance(machine.effect, AskApproval)
+        else []
+    )
+    if unknown := [key for key in approvals if key not in waits]:
+        raise ValueError(f"no call with the key {unknown[0]!r} waits for an approval; {', '.join(waits) or 'none'} does")
+
+
+def _take_up(session: Session, recorded: Trace, effect: CallTools) -> None:
+    """What the notes tell of the step that was broken off: what its calls came to, and of which nobody knows that."""
+    begun: set[int] = set()
+    for _, note in recorded.notes:
+        if note.step == session.machine.step and 0 <= note.index < len(effect.calls):
+            if isinstance(note, CallEnded):
+                session.settled[note.index] = note.observation
+            else:
+                begun.add(note.index)
+    for index in sorted(begun - session.settled.keys()):
+        tool = session.tools.get(effect.calls[index].name)
+        if tool is not None and not tool.idempotent:
+            session.interrupted.append(index)
