@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from fsm_agent.events import CallTools, Message, ModelReplied, Reply, ToolSpec, ToolsReturned
+from fsm_agent.events import AskModel, CallTools, Message, ModelReplied, Reply, ToolSpec, ToolsReturned
 from fsm_agent.guards import classic
 from fsm_agent.machine import Run
 from fsm_agent.models.base import ChatModel
@@ -58,7 +58,7 @@ class Way:
         while (effect := run.effect) is not None:
             if isinstance(effect, CallTools):
                 run.feed(ToolsReturned(tuple(observe(named, call) for call in effect.calls)))
-            else:
+            elif isinstance(effect, AskModel):
                 run.feed(ModelReplied(self.ask(model, effect.messages, effect.tools if sends_tools else ())))
         return run
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from fsm_agent.context import Context, DropOldObservations, KeepLast, Summarise, Summary
 from fsm_agent.context.steps import first_step, last_steps, step_of
-from fsm_agent.events import Message, Reply, ToolSpec, Usage
+from fsm_agent.events import Message, Messages, Reply, ToolSpec, Usage
 from fsm_agent.language import ENGLISH
 from fsm_agent.models.conversation import NO_RESULT, Names, conversation
 
@@ -189,6 +191,29 @@ def test_a_short_conversation_is_shown_as_it_is(context: Context, given: list[Me
     view = messages(given)
     assert context.shown(view, counting()) is view
     assert context.due(view, counting()) is None
+
+
+@pytest.mark.parametrize(
+    "context",
+    [KeepLast(3), DropOldObservations(10**9), Summarise(lambda _: "They read.", 2000)],
+    ids=["the last steps", "below the limit", "summaries"],
+)
+def test_what_is_shown_costs_as_much_in_a_long_run_as_in_a_short_one(context: Context) -> None:
+    def calls(steps: int) -> int:
+        tokens, kept, summary = counting(), list(HEAD), None
+        profile = cProfile.Profile()
+        with profile:
+            for n in range(steps):
+                view = Messages(kept, len(kept))
+                if (covers := context.due(view, tokens, summary)) is not None:
+                    summary = context.summarise(view[:covers], ENGLISH, summary)
+                shown = context.shown(view, tokens, ENGLISH, summary)
+                tokens.replied(shown, Reply(f"I read {n}.", usage=Usage(tokens.estimated(shown) + 10, 5)))
+                kept += step(n, "x" * 50)
+        return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]  # typeshed does not know it
+
+    short, middle, long = map(calls, (100, 200, 400))
+    assert (long - middle) / 200 == pytest.approx((middle - short) / 100, rel=0.1)
 
 
 @pytest.mark.parametrize(

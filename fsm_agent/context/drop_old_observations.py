@@ -19,7 +19,7 @@ LEAST = 50
 """So many tokens stay of each observation of the newest step, whatever the limit is."""
 
 AROUND = 24
-"""Tokens of a shortened observation that are not its text, such as those that tell how much was left out."""
+"""Tokens of a shortened observation that are not its text, such as those that tell how much was left out. One that is not longer stays."""
 
 
 @attrs.frozen
@@ -47,11 +47,11 @@ class DropOldObservations(Context):
         portion = max(self.max_tokens // 4, 1)
         shown = list(messages)
         saved, wanted = 0, -(-excess // portion) * portion
-        for at in range(newest):
+        for at, message in enumerate(shown[:newest]):
             if saved >= wanted:
                 break
-            if messages[at].role == "tool":
-                saved += _replace(shown, at, _left_out(messages[at], lang), tokens)
+            if message.role == "tool" and tokens.size(message) > AROUND:
+                saved += _replace(shown, at, _left_out(message, lang), tokens)
         if saved < excess:
             saved += _shorten(shown, newest, excess - saved, tokens, lang)
         return shown if saved else messages
