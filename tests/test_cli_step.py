@@ -205,6 +205,31 @@ def test_typing_can_be_left(keys: str) -> None:
 
 
 @needs_pty
+def test_a_typed_line_is_edited_pasted_into_and_brought_back() -> None:
+    with terminal("c", columns=30) as seen:
+        seen.until("? q")
+        seen.press("t", "> ")
+        seen.press("FINAL x", "> FINAL x")
+        seen.press("\x1b[D\x7f天\x1b[200~气\x1b[201~", "> FINAL天气x")
+        seen.press("\x15TOOL mul a=1234567,b=1234567\x1b[F", "> …L mul a=1234567,b=1234567x")
+        assert "branch 2 of 2" in seen.press("\x7f\r", "? q")[0]
+        seen.press("g", "? q")
+        seen.press("t", "> ")
+        seen.press("\x1b[A", "> …OL mul a=1234567,b=1234567")
+        assert "branch 2 of 2: before" in seen.press("\x03", "? q")[0]
+        assert seen.leave() == 0
+    assert (seen.raw.count("\x1b[?2004h"), seen.raw.count("\x1b[?2004l")) == (2, 2), "pasting is as it was before"
+
+
+@needs_pty
+def test_keys_that_come_with_a_reply_are_all_taken() -> None:
+    with terminal("c") as seen:
+        seen.until("q quit")
+        assert "branch 2 of 2: edge 3" in seen.press("tTOOL mul a=6,b=7\rnn", "mul returned: 42")[0]
+        assert seen.leave() == 0
+
+
+@needs_pty
 def test_ctrl_c_leaves_with_130_and_gives_the_terminal_back() -> None:
     with terminal("c") as seen:
         seen.until("q quit")

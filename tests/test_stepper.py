@@ -19,7 +19,6 @@ from fsm_agent.machine import Taken
 from fsm_agent.models import ScriptedModel
 from fsm_agent.scenarios import built_in, names, parse
 from fsm_agent.stepper import Stepper, of_scenario, of_trace
-from fsm_agent.stepper.keys import Keys
 from fsm_agent.stepper.lines import play as play_lines
 from fsm_agent.stepper.lines import shown
 from fsm_agent.stepper.page import page_of, shown_messages
@@ -436,27 +435,6 @@ def test_lines_break_at_spaces_and_between_chinese_characters(text: str, lines: 
 @given(texts, st.integers(2, 40))
 def test_nothing_is_lost_where_lines_break(text: str, width: int) -> None:
     assert "".join(piece.plain for piece in wrapped(Text(text), width)) == Text(text).plain
-
-
-# --- keys --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("characters", "keys"),
-    [
-        (["n ", "p"], ["next", "next", "back"]),
-        (["\x1b[C\x1b[D"], ["next", "back"]),
-        (["\x1b", "[C"], ["next"]),
-        (["\x1b[", "1~", "\x1bO", "F"], ["first", "last"]),
-        (["\xe0M\xe0K\x00G\xe0O"], ["next", "back", "first", "last"]),
-        (["三", "t", "\x03", "?"], ["", "type", "interrupt", "help"]),
-        (["\x1b[1;5Xq"], ["", "quit"]),
-        (["\x1b\x1b", "G"], ["", "", "last"]),
-    ],
-)
-def test_keys_are_known_in_whatever_pieces_they_come(characters: list[str], keys: list[str]) -> None:
-    taken = Keys()
-    assert [key for piece in characters for key in taken.take(piece)] == keys
 
 
 def test_a_scenario_file_is_stepped_through_by_its_path(tmp_path: Path) -> None:

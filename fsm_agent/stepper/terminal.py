@@ -6,23 +6,26 @@ import codecs
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Literal, assert_never
 
 import click
 from click.termui import raw_terminal
+from rich.cells import cell_len
 from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text
 
 from fsm_agent.language import Language
-from fsm_agent.stepper.keys import Keys
+from fsm_agent.stepper.editing import ASK_FOR_PASTE, NO_PASTE, TypedLine
+from fsm_agent.stepper.keys import Input, from_windows
 from fsm_agent.stepper.page import Item, page_of, shown_messages, stopped
 from fsm_agent.stepper.screen import Frame, fitted, list_frame, page_frame
 from fsm_agent.stepper.stepper import Stepper
 
 Shown = Literal["page", "messages", "help"]
+PROMPT = "> "
 
 
 def can_draw(console: Console) -> bool:
@@ -37,7 +40,7 @@ class Terminal:
         self._stepper = stepper
         self._lang = lang
         self._console = console
-        self._keys = Keys()
+        self._typed: list[str] = []
         self._shown: Shown = "page"
         self._scroll = 0
         self._notice = ""
@@ -45,30 +48,16 @@ class Terminal:
 
     def play(self) -> None:
         """Until ``q``. Raises ``KeyboardInterrupt`` for Ctrl-C; the screen is as it was before, either way."""
-        with self._console.screen():
-            while not self._done:
-                with _raw() as read:
-                    typing = self._take_keys(read)
-                if typing:
-                    self._type()
-
-    def _take_keys(self, read: Callable[[], str]) -> bool:
-        """Take keys until something is to be typed (True), or until ``q`` (False)."""
-        self._draw()
-        while True:
-            for key in self._keys.take(read()):
-                self._notice = ""
-                if key == "quit" and self._shown == "page":
-                    self._done = True
-                    return False
-                if key == "type" and self._shown == "page":
-                    self._notice = self._stepper.why_not_type(self._lang)
-                    if not self._notice:
-                        return True
-                self._press(key)
+        with self._console.screen(), _raw() as read:
+            keys = Input(read)
             self._draw()
+            while not self._done:
+                self._press(keys.key(), keys)
+                if not keys.waits and not self._done:
+                    self._draw()
 
-    def _press(self, key: str) -> None:
+    def _press(self, key: str, keys: Input) -> None:
+        self._notice = ""
         if key == "interrupt":
             raise KeyboardInterrupt
         if key in {"up", "down"}:
@@ -79,28 +68,55 @@ class Terminal:
         self._scroll = 0
         if self._shown != "page":
             self._shown = "page"
-            return
+        elif key == "quit":
+            self._done = True
+        elif key == "type":
+            self._notice = self._stepper.why_not_type(self._lang)
+            if not self._notice:
+                self._type(keys)
+        else:
+            self._notice = self._go(key)
+
+    def _go(self, key: str) -> str:
+        """Do what a key says that leads somewhere. Gives what there is to say of it."""
         stepper, lang = self._stepper, self._lang
         match key:
             case "next":
                 stop = stepper.next()
-                self._notice = stopped(stop, lang) if stop else ""
+                return stopped(stop, lang) if stop else ""
             case "back":
-                self._notice = "" if stepper.back() else lang.say("this is the beginning")
+                return "" if stepper.back() else lang.say("this is the beginning")
             case "first":
                 stepper.first()
             case "last":
                 stop = stepper.last()
-                self._notice = "" if stop in {None, "halted"} else stopped(stop, lang)
+                return "" if stop in {None, "halted"} else stopped(stop, lang)
             case "branch":
-                self._notice = "" if stepper.switch() else lang.say("there is no other branch: type a reply (t) to make one")
-            case "messages":
-                self._shown = "messages"
-            case "help":
-                self._shown = "help"
+                return "" if stepper.switch() else lang.say("there is no other branch: type a reply (t) to make one")
+            case "messages" | "help":
+                self._shown = key
+        return ""
 
-    def _type(self) -> None:
-        """Ask for a line, below what the model was told last, and let the model say it. An empty line, Ctrl-C, Ctrl-D: nothing is said."""
+    def _type(self, keys: Input) -> None:
+        """Take a line, below what the model was told last, and let the model say it. An empty line, Ctrl-C, Ctrl-D: nothing is said."""
+        line, left = TypedLine(self._typed), None
+        self._write(ASK_FOR_PASTE)
+        self._console.show_cursor(show=True)
+        try:
+            while left is None:
+                if not keys.waits:
+                    self._draw_typed(line)
+                left = line.take(keys.piece())
+        finally:
+            self._console.show_cursor(show=False)
+            self._write(NO_PASTE)
+        text = line.text.strip() if left == "done" else ""
+        if text:
+            self._typed = [*(each for each in self._typed if each != text), text]
+            self._stepper.type_reply(text)
+
+    def _draw_typed(self, line: TypedLine) -> None:
+        """What the model was told last, how to answer, and the line with the terminal's cursor in it."""
         stepper, lang = self._stepper, self._lang
         width, height = self._console.size
         hints = [Text(lang.say("You are the model (empty: never mind)"), "bold")]
@@ -108,16 +124,16 @@ class Terminal:
             hints.append(Text(lang.say("TOOL name key=value,... or FINAL answer"), "dim"))
         last = shown_messages(stepper, lang)[-1:]
         frame = list_frame(lang.say("What the model is shown last"), last, width, height - len(hints) - 1, lang)
-        self._put([*frame.lines[:-1], Text(), *(fitted(hint, width) for hint in hints), Text()][-height:])
-        self._console.control(Control.move_to(0, height - 1))
-        self._console.show_cursor(show=True)
-        try:
-            text = _line("> ").strip()
-        except (KeyboardInterrupt, EOFError):
-            text = ""
-        self._console.show_cursor(show=False)
-        if text:
-            stepper.type_reply(text)
+        prompt = PROMPT if width > 2 * len(PROMPT) else ""
+        before, after = line.shown(width - len(prompt))
+        rows = [*frame.lines[:-1], Text(), *(fitted(hint, width) for hint in hints), Text(f"{prompt}{before}{after}")]
+        self._put(rows[-height:])
+        self._console.control(Control.move(-cell_len(after)))
+
+    def _write(self, sequence: str) -> None:
+        """A control sequence that the console itself knows nothing of."""
+        if not self._console.legacy_windows:
+            self._console.file.write(sequence)
 
     def _draw(self) -> None:
         frame = self._frame(*self._console.size)
@@ -166,7 +182,7 @@ def _raw() -> Iterator[Callable[[], str]]:
 
         def read() -> str:
             if descriptor < 0:  # Windows: the console gives characters
-                return click.getchar()
+                return _on_windows()
             found = os.read(descriptor, 1024)
             if not found:
                 raise EOFError
@@ -175,8 +191,11 @@ def _raw() -> Iterator[Callable[[], str]]:
         yield read
 
 
-def _line(prompt: str) -> str:
-    """A line that a person types, with the editing that the system offers."""
-    with suppress(ImportError):
-        import readline  # noqa: F401  # input() uses it once it is imported; Windows has its own
-    return input(prompt)
+def _on_windows() -> str:
+    """A key of a Windows console, where Ctrl-C and Ctrl-Z come as exceptions."""
+    try:
+        return from_windows(click.getchar())
+    except KeyboardInterrupt:
+        return "\x03"
+    except EOFError:
+        return "\x04"
