@@ -23,6 +23,7 @@ from fsm_agent.machine import GuardError, Run, Taken
 from fsm_agent.protocols import PROTOCOLS, LineProtocol, Protocol
 from fsm_agent.tools import add
 from fsm_agent.traces import Header, TraceError
+from fsm_agent.traces.notes import Note
 from fsm_agent.traces.record import decode_entry, decode_header, encode, header_of
 
 from .watching import Told
@@ -83,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trace_of(lines: list[bytes]) -> Trace:
     """The trace of a file with these lines."""
-    return Trace(decode_header(lines[0]), [decode_entry(line) for line in lines[1:]])
+    return Trace(decode_header(lines[0]), [entry for entry in map(decode_entry, lines[1:]) if not isinstance(entry, Note)])
 
 
 def written(path: Path, content: bytes | list[bytes]) -> Path:

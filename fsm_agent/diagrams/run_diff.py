@@ -14,7 +14,11 @@ from fsm_agent.diagrams.heat import halted, states
 from fsm_agent.diagrams.readings import words
 from fsm_agent.diagrams.text import columns, one_line
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     Decision,
     Event,
     Final,
@@ -24,13 +28,15 @@ from fsm_agent.events import (
     RecordingEnded,
     Said,
     ToolCalls,
+    ToolsFailed,
     ToolsReturned,
     UserSpoke,
 )
-from fsm_agent.language import Language
+from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import message_of
 from fsm_agent.table import HALTED, INITIAL, STATES, Row
+from fsm_agent.wording import details, heading
 
 _TOLD_WIDTH = 90
 _HALT_WIDTH = 46
@@ -162,6 +168,11 @@ def _of_event(event: Event) -> Told:
             return Told((type(event).__name__, seen), "; ".join(f"{tool} {text}" for tool, text, _ in seen))
         case ModelFailed(error=error, message=message):
             return Told(("failed", error, message), f"{error}: {message}")
+        case ContextCompacted(summary=summary):
+            return Told(("summed up",), summary)
+        case AttemptFailed() | ApprovalAsked() | ApprovalGiven() | ToolsFailed():
+            text = "; ".join(part for part in (heading(event, ENGLISH), *details(event, ENGLISH).split("\n")) if part)
+            return Told((text,), text)
         case UserSpoke(text=text):
             return Told(("spoke",), text)
         case ModelReplied() | RecordingEnded():

@@ -27,6 +27,7 @@ from fsm_agent.events import (
 from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.table import HALTED, Row
+from fsm_agent.wording import details
 
 DETAIL_WIDTH = 100
 """Of what a model, a tool or a person said, in columns."""
@@ -95,15 +96,15 @@ def entries_of(run: Run) -> Iterator[Entry]:
         row = rows[entry.edge]
         match row.trigger:
             case "parsed":
-                detail = _of_decision(next(decisions))
+                detail = _of_decision(next(decisions)) if isinstance(event, ModelReplied) else ""
             case "observed":
                 detail = ""
             case _:
-                detail = _of_event(event) if event is not None else ""
+                detail = _of_event(event, run.protocol.lang) if event is not None else ""
         yield Entry(entry, row, one_line(detail, DETAIL_WIDTH))
 
 
-def _of_event(event: Event) -> str:
+def _of_event(event: Event, lang: Language) -> str:
     match event:
         case ModelReplied(reply=reply):
             return " ".join(part for part in (reply.text, *(f"{call.name}({call.arguments})" for call in reply.tool_calls)) if part)
@@ -115,6 +116,8 @@ def _of_event(event: Event) -> str:
             return text
         case RecordingEnded():
             return ""
+        case _:
+            return " ".join(details(event, lang).split("\n"))
 
 
 def _of_decision(decision: Decision) -> str:

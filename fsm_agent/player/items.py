@@ -9,7 +9,11 @@ import attrs
 
 from fsm_agent.diagrams.readings import number
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     Decision,
     Event,
     Final,
@@ -22,12 +26,14 @@ from fsm_agent.events import (
     Said,
     ToolCalls,
     ToolRequest,
+    ToolsFailed,
     ToolsReturned,
     UserSpoke,
 )
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
 from fsm_agent.stepper import Moment
+from fsm_agent.wording import details, heading
 
 Tone = Literal["plain", "call", "error", "answer"]
 TONES: tuple[Tone, ...] = ("plain", "call", "error", "answer")
@@ -74,6 +80,12 @@ def _of_event(event: Event, lang: Language) -> Iterator[Item]:
                 yield from _of_observation(seen, lang)
         case UserSpoke(text=text):
             yield Item(say("a person said"), text)
+        case AttemptFailed() | ContextCompacted() | ApprovalAsked() | ApprovalGiven():
+            yield Item(heading(event, lang), details(event, lang), "error" if isinstance(event, AttemptFailed) else "plain")
+        case ToolsFailed(observations=observations):
+            yield Item(heading(event, lang), details(event, lang), "error")
+            for seen in observations:
+                yield from _of_observation(seen, lang)
         case RecordingEnded():
             return
         case _:

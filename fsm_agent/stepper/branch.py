@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 import msgspec
 
-from fsm_agent.events import AskModel, CallTools, Decision, Event, ModelReplied, ToolsReturned
+from fsm_agent.events import AskApproval, AskModel, CallTools, Decision, Event, ModelReplied, ToolsReturned
 from fsm_agent.machine import Run, Taken
 from fsm_agent.stepper.script import Script, as_typed
 from fsm_agent.table import DECIDING, Row
@@ -79,6 +79,8 @@ class Branch:
             if event is None or (self.typed and not isinstance(event, ModelReplied)):
                 return "script_ended"
             event = msgspec.structs.replace(event, at=self._now)
+        elif isinstance(effect, AskApproval):
+            return "recording_ended"  # nobody is there to ask
         else:
             event = self._call(effect)
         self._feed(event)

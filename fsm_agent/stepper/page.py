@@ -9,7 +9,11 @@ import attrs
 
 from fsm_agent.diagrams.readings import number, words
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     Decision,
     Event,
     Final,
@@ -22,6 +26,7 @@ from fsm_agent.events import (
     Reply,
     Said,
     ToolCalls,
+    ToolsFailed,
     ToolsReturned,
     UserSpoke,
 )
@@ -33,6 +38,7 @@ from fsm_agent.stepper.branch import Moment, Stop
 from fsm_agent.stepper.stepper import Stepper
 from fsm_agent.table import HALTED, INITIAL
 from fsm_agent.text import printable
+from fsm_agent.wording import details, heading
 
 MOST_SHOWN = 4_000
 """Characters of one text that are shown; of a longer one, the rest is counted."""
@@ -186,6 +192,12 @@ def _of_event(event: Event, lang: Language, *, typed: bool) -> Iterator[Item]:
                 yield Item(_returned(seen, lang), _cut(seen.text, lang))
         case UserSpoke(text=text):
             yield Item(say("a person said"), _cut(text, lang))
+        case AttemptFailed() | ContextCompacted() | ApprovalAsked() | ApprovalGiven():
+            yield Item(heading(event, lang), _cut(details(event, lang), lang))
+        case ToolsFailed(observations=observations):
+            yield Item(heading(event, lang), _cut(details(event, lang), lang))
+            for seen in observations:
+                yield Item(_returned(seen, lang), _cut(seen.text, lang))
         case RecordingEnded():
             return
         case _:

@@ -1,6 +1,7 @@
 """The package's own traces as recordings: each reply is told with what its protocol took it for.
 
-A trace of a run that did not end, or that a guard halted, ends as every recording does that simply ends.
+A trace of a run that did not end, or that a guard halted, ends as every recording does that simply ends. Of a run that had a last chance
+it is what came before it. Retries, approvals and summaries are left out: a recording tells what was said and done.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from typing import assert_never
 import msgspec
 
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
+    ContextCompacted,
     Event,
     Final,
     Malformed,
+    ModelFailed,
     ModelReplied,
     Observation,
     RecordingEnded,
@@ -23,9 +29,10 @@ from fsm_agent.events import (
     Said,
     ToolCalls,
     ToolRequest,
+    ToolsFailed,
     ToolsReturned,
 )
-from fsm_agent.machine import UnexpectedEvent
+from fsm_agent.machine import Taken, UnexpectedEvent
 from fsm_agent.protocols import Protocol
 from fsm_agent.table import HALTED, ROWS
 from fsm_agent.traces.load import load
@@ -37,12 +44,15 @@ _ENDINGS: Mapping[str, Ending] = {
     "final_answer": "answer",
     "max_steps": "cap",
     "model_error": "model_error",
+    "retries_exhausted": "model_error",
+    "tools_failed": "unknown",
     "cancelled": "cancelled",
     "cancelled_executing": "cancelled",
     "recording_ended": "unknown",
     "recording_ended_executing": "unknown",
 }
 """By the id of the edge into ``Halted``; every other one is a guard's."""
+_LAST_CHANCES = frozenset(row.id for row in ROWS if row.guard == "has_last_chance")
 _GOES_ON = frozenset(row.id for row in ROWS if row.dest != HALTED)
 
 
@@ -67,16 +77,22 @@ class OwnTraces:
 def _recording(trace: Trace, name: str, is_error: re.Pattern[str] | None) -> Recording:
     run = trace.new_run(())
     events: list[Event] = []
-    for event in trace.events:
+    for event in _before_last_chance(trace):
         run.feed(event)
         match event:
+            case AttemptFailed(error=error, message=message, at=at) if run.reason is not None:
+                events.append(ModelFailed(error, message, at))
+            case AttemptFailed() | ContextCompacted() | ApprovalAsked() | ApprovalGiven():
+                continue
+            case ToolsFailed(observations=observations, at=at):
+                events.append(ToolsReturned(observations, at))
             case ModelReplied(reply=reply, at=at):
                 events.append(ModelReplied(_as_recorded(reply, run.protocol), at))
             case ToolsReturned(observations=observations, at=at) if is_error is not None:
                 events.append(ToolsReturned(tuple(_judged(each, is_error) for each in observations), at))
             case _:
                 events.append(event)
-    if run.reason is None:
+    if run.reason in {None, "tools_failed"}:
         events.append(RecordingEnded())
     edge = trace.edges[-1].edge if trace.edges else ""
     halted = bool(edge) and edge not in _GOES_ON
@@ -91,6 +107,14 @@ def _recording(trace: Trace, name: str, is_error: re.Pattern[str] | None) -> Rec
         model=next((event.reply.model for event in events if isinstance(event, ModelReplied) and event.reply.model), None),
         extra={key: value for key, value in told.items() if value},
     )
+
+
+def _before_last_chance(trace: Trace) -> Iterator[Event]:
+    for entry in trace.log:
+        if not isinstance(entry, Taken):
+            yield entry
+        elif entry.edge in _LAST_CHANCES:
+            return
 
 
 def _as_recorded(reply: Reply, protocol: Protocol) -> Reply:
