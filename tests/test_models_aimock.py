@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from fsm_agent import Result, Tool, arun, run
-from fsm_agent.events import Malformed, Message, ModelReplied, Observation, Reply, ToolRequest, ToolsReturned, Usage
-from fsm_agent.guards import classic
+from fsm_agent import Result, Tool, arun, run, tool
+from fsm_agent.context import KeepLast, Summarise
+from fsm_agent.events import ContextCompacted, Malformed, Message, ModelReplied, Observation, Reply, ToolRequest, ToolsReturned, Usage
+from fsm_agent.guards import CostBudget, classic
+from fsm_agent.models.base import ChatModel
 from fsm_agent.models.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from fsm_agent.outcome import answer_of
 from fsm_agent.protocols import JsonTextProtocol, LineProtocol, Protocol, ReactProtocol
@@ -45,16 +48,25 @@ def careless() -> Iterator[Aimock]:
 every_driver = pytest.mark.parametrize("way", DRIVEN, ids=str)
 
 
-def driven(way: Way, url: str, task: str, tools: Sequence[Tool] = ()) -> Result:
-    """A whole run, by ``run`` or ``arun``."""
-    model = way.model(url)
+def driven(
+    way: Way,
+    url: str,
+    task: str,
+    tools: Sequence[Tool] = (),
+    prices: tuple[float, float] | None = None,
+    beside: ChatModel | None = None,
+    **options: Any,
+) -> Result:
+    """A whole run, by ``run`` or ``arun``. ``beside``: another model that it uses, whose connections are closed, too."""
+    model = way.model(url, prices=prices)
+    chosen: dict[str, Any] = {"tools": tools, "protocol": "function_calling", "guards": classic(), "lang": "en", **options}
     if not way.awaited:
-        with model:
-            return run(task, model=model, tools=tools, protocol="function_calling", guards=classic(), lang="en")
+        with model, beside or nullcontext():
+            return run(task, model=model, **chosen)
 
     async def awaited() -> Result:
-        async with model:
-            return await arun(task, model=model, tools=tools, protocol="function_calling", guards=classic(), lang="en")
+        async with model, beside or nullcontext():
+            return await arun(task, model=model, **chosen)
 
     return asyncio.run(awaited())
 
@@ -366,6 +378,78 @@ def said(way: Way, text: str) -> Answer:
     return Answer({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
 
 
+@every_driver
+def test_a_run_shows_text_as_it_is_streamed_and_its_machine_sees_the_whole_reply(aimock: Aimock, way: Way) -> None:
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 3, "b": 4}}
+    first = {"match": {"hasToolResult": False}, "response": {"content": "I add them now.", "toolCalls": [call]}, "chunkSize": 5}
+    aimock.add(first, {"match": {"toolCallId": "call_1"}, "response": {"content": "It is seven."}, "chunkSize": 6})
+    shown: list[str] = []
+    result = driven(way, aimock.url, "What is 3 + 4?", [add], on_text=shown.append)
+    assert shown == ["I add", " them", " now.", "It is ", "seven."]
+    assert told(result) == [
+        Reply("I add them now.", (ToolRequest("call_1", "add", '{"a":3,"b":4}'),), "tool_calls"),
+        (Observation("add", "7"),),
+        Reply("It is seven.", (), "stop"),
+    ]
+
+
+@every_driver
+def test_a_run_shows_its_model_the_last_steps_and_records_all(aimock: Aimock, way: Way) -> None:
+    for n in range(3):
+        call = {"id": f"call_{n}", "name": "add", "arguments": {"a": n, "b": 1}}
+        match = {"hasToolResult": False} if n == 0 else {"toolCallId": f"call_{n - 1}"}
+        aimock.add({"match": match, "response": {"toolCalls": [call]}})
+    aimock.add({"match": {"toolCallId": "call_2"}, "response": {"content": "1, 2 and 3"}})
+    result = driven(way, aimock.url, "Three sums", [add], context=KeepLast(1))
+    assert result.answer == "1, 2 and 3"
+    assert len(told(result)) == 7
+    last = aimock.requests()[-1]["body"]["messages"]
+    assert [message["role"] for message in last if message["role"] != "system"][-2:] == ["assistant", "tool"]
+    assert [message["tool_call_id"] for message in last if message["role"] == "tool"] == ["call_2"]
+    assert "Three sums" in str(last)
+    assert "(4 earlier messages are left out here, to save space.)" in str(last)
+
+
+@every_driver
+def test_a_run_goes_on_with_a_summary_that_its_model_made(aimock: Aimock, way: Way) -> None:
+    call = {"id": "call_0", "name": "read", "arguments": {}}
+    again = {"id": "call_1", "name": "read", "arguments": {}}
+    aimock.add(
+        {"match": {"userMessage": "What is in the file?", "hasToolResult": False, "sequenceIndex": 0}, "response": {"toolCalls": [call]}},
+        {"match": {"toolCallId": "call_0"}, "response": {"toolCalls": [again]}},
+        {"match": {"systemMessage": "Sum it up"}, "response": {"content": "The file is long."}},
+        {"match": {"toolCallId": "call_1"}, "response": {"content": "Words."}},
+    )
+
+    @tool
+    def read() -> str:
+        """Read the file."""
+        return "word " * 1000
+
+    summariser = way.model(aimock.url)
+    result = driven(way, aimock.url, "What is in the file?", [read], beside=summariser, context=Summarise(summariser, 2500))
+    assert (result.reason, result.answer, result.model_calls) == ("final_answer", "Words.", 3)
+    (made,) = [event for event in result.trace.log if isinstance(event, ContextCompacted)]
+    assert made.summary == "The file is long."
+    last = aimock.requests()[-1]["body"]["messages"]
+    assert "<summary>\nThe file is long.\n</summary>" in str([message["content"] for message in last]).replace("\\n", "\n")
+    assert [message["tool_call_id"] for message in last if message["role"] == "tool"] == ["call_1"]
+
+
+@every_driver
+def test_a_run_halts_when_its_money_is_spent_and_is_refused_where_no_price_is_known(raw: RawServer, way: Way) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "input_tokens": 1000, "output_tokens": 100}
+    answer = called(way, {"a": 3, "b": 4}).body
+    assert isinstance(answer, dict)
+    raw.answer = Answer({**answer, "usage": usage})
+    guards = (*classic(max_steps=10), CostBudget(0.005))
+    with pytest.raises(ValueError, match=rf"^the price of {way.provider}:some-model is not known, and a cost budget needs it: "):
+        driven(way, raw.url, "What is 3 + 4?", [add], guards=guards)
+    assert raw.requests == []
+    result = driven(way, raw.url, "What is 3 + 4?", [add], prices=(2, 10), guards=guards)
+    assert (result.reason, result.message, result.model_calls) == ("cost_budget", "stopped: $0.006 spent, the budget is $0.005", 2)
+
+
 # --- the last word -------------------------------------------------------------------------------------------------
 
 
@@ -387,3 +471,20 @@ def test_without_tools_a_model_that_called_some_is_told_of_them_as_text_and_can_
         ("user", f"Observation: {output('7')}\n\nAnswer now."),
     ]
     assert "tool_calls" not in body["messages"][2]
+
+
+@every_driver
+def test_a_run_that_is_stopped_may_answer_once_more_and_the_server_is_told_of_no_tools(aimock: Aimock, way: Way) -> None:
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 3, "b": 4}}
+    aimock.add(
+        {"match": {"userMessage": "Give your final answer now."}, "response": {"content": "It is 7."}},
+        {"match": {"hasToolResult": False}, "response": {"toolCalls": [call]}},
+    )
+    result = driven(way, aimock.url, "What is 3 + 4?", [add], guards=classic(max_steps=1), last_chance=True)
+    assert (result.reason, result.answer, result.model_calls) == ("max_steps", "It is 7.", 2)
+    body = aimock.requests()[-1]["body"]
+    assert not body.get("tools")
+    assert [message["role"] for message in body["messages"] if message["role"] != "system"] == ["user", "assistant", "user"]
+    assert "tool_calls" not in body["messages"][-2]
+    assert 'Action: add {"a":3,"b":4}' in str(body["messages"][-2])
+    assert output("7") in str(body["messages"][-1]["content"])
