@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from fsm_agent import Reply, ScriptedModel, classic, run
+from fsm_agent.context import Context, DropOldObservations, KeepLast, Summarise
 from fsm_agent.events import Event, ModelReplied, Observation, ToolRequest, ToolsReturned
 from fsm_agent.guards import (
     ConsecutiveErrors,
@@ -139,4 +140,21 @@ def test_ten_thousand_steps_need_no_deeper_stack() -> None:
 
 def test_the_cost_of_a_step_does_not_grow_with_the_run() -> None:
     short, middle, long = (calls_of(whole(steps)) for steps in (100, 200, 400))
+    assert (long - middle) / 200 == pytest.approx((middle - short) / 100, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "context",
+    [KeepLast(3), DropOldObservations(10**6), Summarise(lambda _: "It added.", 10**6)],
+    ids=["the last steps", "old observations left out", "summaries"],
+)
+def test_a_context_that_shows_all_or_the_last_steps_costs_the_same_at_each_step(context: Context) -> None:
+    def side(steps: int) -> Play:
+        def play() -> object:
+            model = ScriptedModel(then="TOOL add a=1,b={n}")
+            return run("task", model=model, tools=[add], guards=classic(max_steps=steps), context=context)
+
+        return play
+
+    short, middle, long = (calls_of(side(steps)) for steps in (100, 200, 400))
     assert (long - middle) / 200 == pytest.approx((middle - short) / 100, rel=0.02)
