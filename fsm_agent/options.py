@@ -5,6 +5,7 @@ A record's header keeps it, so that a run can be replayed and taken up again. Wh
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 from fsm_agent.events import Value
@@ -50,11 +51,14 @@ class Options(Value, frozen=True):
     def wait_s(self, retries: int, asked_s: float | None) -> float | None:
         """Seconds to wait before the next time, after so many retries in a row; None: the model is not asked again.
 
-        ``asked_s``: what the server asks for. It is obeyed, also where it is shorter.
+        ``asked_s``: what the server asks for. It is obeyed, also where it is shorter. What is no finite number says nothing: a record
+        cannot hold it, and a replay has to wait alike.
         """
-        if retries >= self.max_retries or (asked_s is not None and not asked_s <= self.max_wait_s):
+        if retries >= self.max_retries:
             return None
-        return max(asked_s, 0.0) if asked_s is not None else min(self.first_wait_s * 2.0 ** min(retries, 60), self.max_wait_s)
+        if asked_s is None or not math.isfinite(asked_s):
+            return min(self.first_wait_s * 2.0 ** min(retries, 60), self.max_wait_s)
+        return max(asked_s, 0.0) if asked_s <= self.max_wait_s else None
 
 
 OFF = Options()

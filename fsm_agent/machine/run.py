@@ -213,7 +213,7 @@ class Run:
             self.decision = None
             self._finish()
         elif isinstance(event, AttemptFailed):
-            self.retries += 1
+            self.retries += self.state == DECIDING
         elif isinstance(event, ContextCompacted):
             self.summary, self.summed_up = event, True
         elif isinstance(event, ApprovalAsked):
