@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -105,14 +106,19 @@ class Pending:
     """A call that goes on in a thread."""
 
     def __init__(self, work: Callable[[], Observation]) -> None:
-        self._came_to: list[Observation] = []
-        self._thread = threading.Thread(target=lambda: self._came_to.append(work()), daemon=True)
-        self._thread.start()
+        self._came_to: Future[Observation] = Future()
+        self._work = work
+        threading.Thread(target=self._run, daemon=True).start()
 
     def result(self) -> Observation:
-        self._thread.join(WAIT_S)
-        assert self._came_to, "the call did not come back"
-        return self._came_to[0]
+        """What it comes to. Raises what it raises."""
+        return self._came_to.result(WAIT_S)
+
+    def _run(self) -> None:
+        try:
+            self._came_to.set_result(self._work())
+        except Exception as error:  # noqa: BLE001  # it is raised where it is asked for
+            self._came_to.set_exception(error)
 
 
 @attrs.define

@@ -19,7 +19,7 @@ def option(name: str, default: str = "") -> str:
     return ARGUMENTS[ARGUMENTS.index(name) + 1] if name in ARGUMENTS else default
 
 
-TOOLS = option("--tools", "echo,pid,die,noise,nothing,structured,wrong,refuse,fail,parts,hang,mute").split(",")
+TOOLS = option("--tools", "echo,pid,env,die,noise,nothing,structured,wrong,refuse,fail,parts,hang,mute").split(",")
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "nothing": {"content": []},
@@ -53,6 +53,8 @@ def call(number: Any, name: str, arguments: dict[str, Any]) -> None:
     match name:
         case "pid":
             send({"id": number, "result": text(os.getpid())})
+        case "env":
+            send({"id": number, "result": text(json.dumps(dict(os.environ)))})
         case "die":
             sys.stderr.write("Starting\nfatal: asked to die\n")
             sys.stderr.flush()

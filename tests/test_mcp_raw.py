@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import json
 import shlex
 import socket
 import subprocess
@@ -15,10 +17,11 @@ from typing import Any
 import attrs
 import pytest
 
-from fsm_agent.events import Observation, ToolCall
+from fsm_agent import Result, ScriptedModel, arun, run
+from fsm_agent.events import Observation, ToolCall, ToolsFailed
 from fsm_agent.tools import ToolServerDead, ToolServerError
 from fsm_agent.tools.mcp import McpServer, mcp_tools
-from fsm_agent.tools.mcp.tools import McpTools
+from fsm_agent.tools.mcp.tools import McpTool, McpTools
 from tests.mcp_servers import Pending, Recorded, called, is_running, named, raw, wait_until
 
 pytestmark = pytest.mark.xdist_group("mcp_raw")
@@ -59,6 +62,15 @@ def test_an_answer_that_is_none_of_the_protocol_is_an_error_of_the_tool(tools: M
     assert seen.text.startswith("TOOL_ERROR: the answer of raw cannot be used: ")
 
 
+def test_a_server_has_no_more_of_the_environment_than_a_program_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with mcp_tools(raw(), env={"GIVEN": "so"}) as opened:
+        seen = json.loads(called(opened, "env").text)
+    assert seen["GIVEN"] == "so"
+    assert "PATH" in seen
+    assert "sk-secret" not in seen.values()
+
+
 def test_nothing_of_a_server_s_noise_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     with mcp_tools(raw()) as opened:
         called(opened, "noise")
@@ -86,23 +98,12 @@ def test_a_death_tells_its_exit_code_and_the_last_words(tmp_path: Path) -> None:
     with mcp_tools(server.command) as opened:
         lost = "TOOL_ERROR: the server mortal was lost while die ran; whether it took effect is not known"
         assert called(opened, "die") == Observation("die", lost, "interrupted")
-        assert called(opened, "die", code=0) == Observation("die", lost, "interrupted")
-        with pytest.raises(ToolServerDead) as caught:
-            called(opened, "echo")
-    assert (caught.value.server, caught.value.why) == (
-        "mortal",
-        "after it had been started again once, it ended with exit code 0; it said: fatal: asked to die",
-    )
+        for tool, under_way in (("die", True), ("echo", False), ("die", False)):
+            with pytest.raises(ToolServerDead) as caught:
+                called(opened, tool, code=0)
+            why = "after it had been started again once, it ended with exit code 0; it said: fatal: asked to die"
+            assert (caught.value.server, caught.value.why, caught.value.under_way) == ("mortal", why, under_way)
     assert len(server.pids) == 2
-
-
-def test_a_server_that_cannot_be_started_again_is_dead(tmp_path: Path) -> None:
-    with mcp_tools(McpServer(raw("--once", tmp_path / "started"), name="once")) as opened:
-        assert called(opened, "die").kind == "interrupted"
-        for _ in range(2):
-            with pytest.raises(ToolServerDead, match=r"^the server once is dead: ") as caught:
-                called(opened, "echo")
-    assert caught.value.why.startswith("after it had been started again once, it ended with exit code 3")
 
 
 def test_what_could_not_be_started_again_says_why(tmp_path: Path) -> None:
@@ -141,12 +142,55 @@ def test_each_run_starts_it_again_once(tmp_path: Path) -> None:
     server = Recorded(raw(), tmp_path / "pids")
     with mcp_tools(server.command) as opened:
         die = named(opened)["die"]
-        for key in ("a/1/0", "a/2/0", "b/1/0"):
-            assert die.observe(ToolCall("die", {}, key=key)).kind == "interrupted"
-        for key in ("b/2/0", "a/3/0"):
-            with pytest.raises(ToolServerDead):
+        assert die.observe(ToolCall("die", {}, key="a/1/0")).kind == "interrupted"
+        for key in ("a/2/0", "b/1/0"):
+            with pytest.raises(ToolServerDead) as caught:
                 die.observe(ToolCall("die", {}, key=key))
+            assert caught.value.under_way
+        for key in ("a/3/0", "b/2/0"):
+            with pytest.raises(ToolServerDead) as caught:
+                die.observe(ToolCall("die", {}, key=key))
+            assert not caught.value.under_way
     assert len(server.pids) == 3
+
+
+def test_a_server_that_died_between_two_calls_is_started_again_before_the_second(tmp_path: Path) -> None:
+    server = Recorded(raw(), tmp_path / "pids")
+    with mcp_tools(server.command) as opened:
+        echo = named(opened)["echo"]
+        assert isinstance(echo, McpTool)
+
+        def kill() -> None:
+            server.kill()
+            wait_until(lambda: not echo.server.is_running)
+
+        for runs in ("run-1", "run-2"):  # once in each
+            kill()
+            call = ToolCall("echo", {}, key=f"{runs}/1/0")
+            assert asyncio.run(echo.aobserve(call)) == Observation("echo", "echo {}")
+        kill()
+        with pytest.raises(ToolServerDead):
+            asyncio.run(echo.aobserve(call))
+        assert len(server.pids) == 3
+
+
+def test_a_run_halts_when_a_server_is_dead_and_says_which() -> None:
+    """Also in mid-call, where a guard would trip at the second error in a row."""
+    dying = ["TOOL die code=1", "TOOL die code=2", "FINAL no"]
+    for drive in (run, in_asyncio):
+        with mcp_tools(McpServer(raw(), name="mortal")) as opened:
+            result = drive("task", model=ScriptedModel(dying), tools=opened, lang="en", policy="never")
+        failed = result.trace.events[-1]
+        assert isinstance(failed, ToolsFailed)
+        assert (result.reason, failed.error) == ("tools_failed", "ToolServerDead")
+        assert failed.message == (
+            "the server mortal is dead: after it had been started again once, it ended with exit code 2; it said: fatal: asked to die; "
+            "it died while a call ran, and whether that took effect is not known"
+        )
+
+
+def in_asyncio(task: str, **given: Any) -> Result:
+    return asyncio.run(arun(task, **given))
 
 
 # --- what does not start -----------------------------------------------------------------------------------------
@@ -247,7 +291,7 @@ def test_they_start_when_they_are_first_asked_for(tmp_path: Path) -> None:
     server = Recorded(raw(), tmp_path / "pids")
     opened = mcp_tools(server.command)
     assert server.pids == []
-    assert len(opened) == len(list(opened)) == 12
+    assert len(opened) == len(list(opened)) == 13
     assert len(server.pids) == 1
     opened.close()
     assert not is_running(server.pids[0])
@@ -287,3 +331,31 @@ def test_a_tool_can_be_given_another_name() -> None:
     with mcp_tools(raw()) as opened:
         other = attrs.evolve(named(opened)["echo"], name="say")
         assert other.observe(ToolCall("say", {"x": 1})) == Observation("say", 'echo {"x": 1}')
+
+
+def test_closed_their_processes_are_gone_and_their_tools_say_so(tmp_path: Path) -> None:
+    server = Recorded(raw(), tmp_path / "pids")
+    with mcp_tools(McpServer(server.command, name="raw")) as opened:
+        assert is_running(server.pids[0])
+    assert not is_running(server.pids[0])
+    opened.close()
+    with pytest.raises(ToolServerDead, match=r"^the server raw is dead: it was closed$"):
+        called(opened, "echo")
+    with pytest.raises(ToolServerDead):
+        asyncio.run(named(opened)["echo"].aobserve(ToolCall("echo", {})))
+
+
+FORGETFUL = """
+import sys
+from fsm_agent import ScriptedModel, run
+from fsm_agent.tools.mcp import mcp_tools
+result = run("task", model=ScriptedModel(["TOOL echo", "FINAL ok"]), tools=mcp_tools(sys.argv[1]), policy="never")
+print(result.reason)
+"""
+
+
+def test_forgotten_they_end_with_the_process_and_nothing_is_printed(tmp_path: Path) -> None:
+    server = Recorded(raw(), tmp_path / "pids")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", FORGETFUL, server.command], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("final_answer\n", "", 0)
+    wait_until(lambda: not is_running(server.pids[0]))

@@ -32,8 +32,11 @@ class ToolServerError(Exception):
 class ToolServerDead(ToolServerError):
     """A server of tools died and cannot be brought back. No model can mend that: a call lets it through, and the run halts."""
 
-    def __init__(self, server: str, why: str) -> None:
-        super().__init__(f"the server {server} is dead: {why}")
+    def __init__(self, server: str, why: str, *, under_way: bool = False) -> None:
+        unknown = "; it died while a call ran, and whether that took effect is not known" if under_way else ""
+        super().__init__(f"the server {server} is dead: {why}{unknown}")
         self.server = server
         """The server's name."""
         self.why = why
+        self.under_way = under_way
+        """The call had begun when it died: what came of it is not known. False: the call was not made."""

@@ -1,4 +1,7 @@
-"""A server over its lives: calls, what becomes of them when it dies, and its one restart in a run."""
+"""A server over its lives: calls, what becomes of them when it dies, and its one restart in a run.
+
+The first time in a run that it dies, a call that ran has an unknown outcome, and the next call starts it again. The second time it is dead.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +45,26 @@ class Server:
         self.name = self.name or first_line(well_formed(self._life.calls_itself).rpartition("/")[2], 40) or "mcp"
         return self._life.tools
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], run: str) -> str:
+    async def call(self, tool: str, arguments: Mapping[str, Any], run: str, timeout_s: float | None) -> str:
         """What the tool answered, in a run of this id. A server that is found dead is started again before, once in a run.
 
         Raises ``ToolError`` with the server's words, ``TimedOut``, ``ServerLost`` where the server died while it ran, and
-        ``ToolServerDead`` where it is dead and stays so: then the call was not made.
+        ``ToolServerDead`` where it is dead for good.
         """
         life = await self._living(run)
+        is_last = run in self._restarted_in
         began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(self._described.timeout_s):
+            async with asyncio.timeout(timeout_s):
                 result = await life.call(tool, arguments)
         except TimeoutError:
             raise TimedOut(asyncio.get_running_loop().time() - began) from None
         except MCPError as error:
-            if await life.is_lost_after(error):
-                raise ServerLost(self.name) from None
-            raise ToolError(str(error)) from None
+            if not await life.is_lost_after(error):
+                raise ToolError(str(error)) from None
+            if is_last:
+                raise ToolServerDead(self.name, await _why_dead_again(life), under_way=True) from None
+            raise ServerLost(self.name) from None
         except Exception as error:  # noqa: BLE001  # the SDK's checks of the answer raise many types
             raise ToolError(f"the answer of {self.name} cannot be used: {first_line(str(error)) or type(error).__name__}") from None
         if result.is_error:
@@ -72,15 +78,21 @@ class Server:
 
     async def _living(self, run: str) -> Life:
         async with self._lock:
-            if self._life is not None and not self._life.is_dead:
+            if self._life is None:
+                raise ToolServerDead(self.name, "it was never started")
+            if not self._life.is_dead:
                 return self._life
-            why = await self._life.why_dead() if self._life is not None else "it was never started"
             if run in self._restarted_in:
-                raise ToolServerDead(self.name, f"after it had been started again once, {why}")
+                raise ToolServerDead(self.name, await _why_dead_again(self._life))
+            why = await self._life.why_dead()
             try:
                 self._life = await Life.start(self._described)
             except DidNotStart as error:
-                raise ToolServerDead(self.name, f"{why}; started again, {error}") from None
-            finally:
                 self._restarted_in.add(run)
+                raise ToolServerDead(self.name, f"{why}; started again, {error}") from None
+            self._restarted_in.add(run)
             return self._life
+
+
+async def _why_dead_again(life: Life) -> str:
+    return f"after it had been started again once, {await life.why_dead()}"

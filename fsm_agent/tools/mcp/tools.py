@@ -46,13 +46,13 @@ class McpTool(Tool):
 
     def make(self, call: ToolCall, arguments: dict[str, Any]) -> str:
         try:
-            return self.tools.portal.run(self.server.call, self.original, arguments, _run_of(call))
+            return self.tools.portal.run(self.server.call, self.original, arguments, _run_of(call), self.timeout_s)
         except Closed:
             raise ToolServerDead(self.server.name, "it was closed") from None
 
     async def amake(self, call: ToolCall, arguments: dict[str, Any]) -> str:
         try:
-            return await self.tools.portal.arun(self.server.call, self.original, arguments, _run_of(call))
+            return await self.tools.portal.arun(self.server.call, self.original, arguments, _run_of(call), self.timeout_s)
         except Closed:
             raise ToolServerDead(self.server.name, "it was closed") from None
 
