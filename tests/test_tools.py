@@ -9,7 +9,9 @@ import functools
 import gc
 import math
 import re
-from collections.abc import AsyncIterator, Callable
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import attrs
@@ -18,7 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm_agent.events import Observation, ToolCall, ToolSpec
+from fsm_agent import ScriptedModel, arun, run
+from fsm_agent.events import Message, Observation, ToolCall, ToolSpec, ToolsReturned
 from fsm_agent.language import language
 from fsm_agent.tools import BUILT_IN, Tool, ToolError, ToolServerDead, add, mul, now, observe, tool
 
@@ -131,9 +134,9 @@ def test_the_built_in_tools() -> None:
     }
     nothing = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     assert [each.spec for each in BUILT_IN.values()] == [
-        ToolSpec("add", "Add two integers.", two_integers),
-        ToolSpec("mul", "Multiply two integers.", two_integers),
-        ToolSpec("now", "The local date and time, in ISO 8601.", nothing),
+        ToolSpec("add", "Add two integers.", two_integers, idempotent=True),
+        ToolSpec("mul", "Multiply two integers.", two_integers, idempotent=True),
+        ToolSpec("now", "The local date and time, in ISO 8601.", nothing, idempotent=True),
     ]
     assert (called(add, a="3", b=4).text, called(mul, a=7, b="5").text) == ("7", "35")
     assert dt.datetime.fromisoformat(called(now).text).tzinfo is not None
@@ -182,7 +185,7 @@ def test_a_tool_can_declare_what_makes_its_repeats_legitimate() -> None:
         return str(pid)
 
     assert (status.spec.polls, status.spec.volatile, status.spec.idempotent) == (True, ("pid", "elapsed"), True)
-    assert (add.spec.polls, add.spec.volatile, add.spec.idempotent) == (False, (), False)
+    assert (everything.spec.polls, everything.spec.volatile, everything.spec.idempotent) == (False, (), False)
 
 
 def test_a_tool_can_declare_that_it_changes_something() -> None:
@@ -735,3 +738,72 @@ def test_a_sync_tool_that_returns_a_coroutine_or_a_generator_has_failed(make: Ca
     seen = tool(name="odd")(lambda: make()).observe(ToolCall("odd", {}))  # noqa: PLW0108  # make itself may be async
     assert seen == Observation("odd", f"TOOL_ERROR: odd returned an object of type {kind}, and no result", "tool_error")
     gc.collect()  # a coroutine that was never awaited would warn
+
+
+# --- odd tools in whole runs -------------------------------------------------------------------------------------
+
+
+class Odd(BaseException): ...
+
+
+@tool(name="odd", timeout_s=0.05)
+def never_returns() -> None:
+    threading.Event().wait()
+
+
+@tool(name="odd", timeout_s=0.05)
+async def never_returns_either() -> None:
+    await asyncio.Event().wait()
+
+
+def odd(give: Callable[[], object]) -> Tool:
+    return tool(name="odd")(lambda: give())  # noqa: PLW0108  # a class is no tool
+
+
+def raise_odd() -> None:
+    raise Odd("so")
+
+
+def leave() -> None:
+    sys.exit("bye")
+
+
+ODD: dict[str, tuple[Tool, str, str]] = {
+    "never returns": (never_returns, "timeout", "TOOL_ERROR: no result of odd after 0."),
+    "raises a BaseException": (odd(raise_odd), "tool_error", "TOOL_ERROR: Odd: so"),
+    "exits": (odd(leave), "tool_error", "TOOL_ERROR: SystemExit: bye"),
+    "prints": (odd(lambda: print("FINAL no")), "ok", "null"),
+    "100 MB": (odd(lambda: "x" * 100_000_000), "ok", "x"),
+    "bytes": (odd(lambda: b"\xff\x00"), "ok", '"/wA="'),
+    "None": (odd(lambda: None), "ok", "null"),
+    "NaN": (odd(lambda: math.nan), "ok", "null"),
+    "NaN inside": (odd(lambda: {"a": [math.inf]}), "ok", '{"a":[null]}'),
+    "what JSON cannot hold": (odd(Cyclic), "ok", "<cyclic>"),
+    "what nothing can say": (odd(Mute), "tool_error", "TOOL_ERROR: ValueError: mute"),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("drive", ["run", "arun"])
+def test_whatever_a_tool_does_the_run_goes_on(case: str, drive: str, capsys: pytest.CaptureFixture[str]) -> None:
+    function, kind, text = ODD[case]
+    shown: list[str] = []
+
+    def model(messages: Sequence[Message]) -> str:
+        shown.append(messages[-1].content)
+        return "TOOL odd" if len(shown) == 1 else "FINAL went on"
+
+    given: dict[str, Any] = {"model": model, "tools": [function], "lang": "en", "max_observation_chars": 1000}
+    result = run("task", **given) if drive == "run" else asyncio.run(arun("task", **given))
+    assert (result.reason, result.answer) == ("final_answer", "went on")
+    assert len(shown[1]) < 1500
+    (seen,) = [seen for event in result.trace.events if isinstance(event, ToolsReturned) for seen in event.observations]
+    assert (seen.kind, seen.text[: len(text)]) == (kind, text)
+    assert capsys.readouterr().out == ("FINAL no\n" if case == "prints" else "")
+
+
+def test_an_async_tool_that_never_returns_is_given_up() -> None:
+    model = ScriptedModel(["TOOL odd", "FINAL went on"])
+    result = asyncio.run(arun("task", model=model, tools=[never_returns_either], lang="en"))
+    (seen,) = [seen for event in result.trace.events if isinstance(event, ToolsReturned) for seen in event.observations]
+    assert (result.answer, seen.kind) == ("went on", "timeout")
