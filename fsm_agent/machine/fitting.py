@@ -19,6 +19,9 @@ from fsm_agent.events import (
 if TYPE_CHECKING:
     from fsm_agent.machine.run import Run
 
+VERDICTS = ("yes", "no", "edit")
+"""What a person can say of a call. Whatever else is said, a misspelt no above all, must not pass for a yes."""
+
 
 def awaited(run: Run, kind: type) -> bool:
     """Whether the run's effect waits for such an event, in a state that takes it."""
@@ -46,7 +49,12 @@ def _given(run: Run, event: ApprovalGiven) -> str:
     asked = len(run.effect.asked)  # type: ignore[union-attr]  # it waits for AskApproval
     if len(event.approvals) != asked:
         return f"{len(event.approvals)} approvals: {asked} calls wait for one each"
-    return "an edit without arguments" if any(each.verdict == "edit" and each.arguments is None for each in event.approvals) else ""
+    for each in event.approvals:
+        if each.verdict not in VERDICTS:
+            return f"the verdict {each.verdict!r}: it must be one of {', '.join(VERDICTS)}"
+        if each.verdict == "edit" and each.arguments is None:
+            return "an edit without arguments"
+    return ""
 
 
 def _compacted(run: Run, event: ContextCompacted) -> str:

@@ -239,6 +239,8 @@ class Run:
         self.history.append(Message("assistant", self.protocol.kept(reply), reply.tool_calls))
         if self.chance is not None:
             self._finish()
+            if isinstance(decision, Malformed):
+                self.history += corrections(reply, decision.problem)
             return
         self._judge(PARSING)
         self._fire(self.wiring.parsed)
