@@ -42,7 +42,7 @@ def make_calls(session: Session, effect: CallTools, interrupts: Interrupts) -> O
     says that its outcome is not known. A single call that nothing can end before it does is made in this thread.
     """
     until = session.until()
-    if session.calls_inline and len(effect.calls) == 1 and until is None and not any(effect.settled):
+    if not session.hooked and len(effect.calls) == 1 and until is None and not effect.settled:
         tool = session.tools.get(effect.calls[0].name)
         if tool is None or tool.timeout_s is None:
             return _inline(session, effect, interrupts)
@@ -64,7 +64,8 @@ def _inline(session: Session, effect: CallTools, interrupts: Interrupts) -> Outc
     call = session.machine.keyed(0, effect.calls[0])
     lang = session.machine.protocol.lang
     dead: ToolServerDead | None = None
-    session.calls(0, call)
+    if session.watchers:
+        session.calls(0, call)
     try:
         with interrupts.allowed():
             seen = observe(session.tools, call, lang)
@@ -73,7 +74,8 @@ def _inline(session: Session, effect: CallTools, interrupts: Interrupts) -> Outc
         return Outcome((cancelled_observation(call, lang, started=True),), error)
     except ToolServerDead as error:
         seen, dead = dead_observation(call, error), error
-    session.called(0, seen)
+    if session.watchers:
+        session.called(0, seen)
     return Outcome((seen,), dead=dead)
 
 

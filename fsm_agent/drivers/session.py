@@ -29,7 +29,7 @@ from fsm_agent.events import (
     ToolSpec,
     ToolsReturned,
 )
-from fsm_agent.guards import Deadline
+from fsm_agent.guards import Deadline, Guard
 from fsm_agent.machine import Run, Taken
 from fsm_agent.models.base import AnyModel, OnText
 from fsm_agent.models.errors import ModelUnavailable
@@ -53,7 +53,7 @@ class Session:
     tools: Mapping[str, Tool]
     watchers: tuple[Watcher, ...] = ()
     hooked: bool = False
-    """Somebody besides the driver can get at the run, and may cancel it."""
+    """Somebody besides the driver can get at the run, and may cancel it: nothing that has to end then is done in the driver's thread."""
     policy: Policy = "side_effects"
     approve: Approver | None = None
     context: Context | None = None
@@ -65,6 +65,11 @@ class Session:
     """Of these calls, those that had begun, and of which nobody knows what came of them: their places."""
     stop: Stop = attrs.field(factory=Stop)
     tokens: Tokens | None = None
+    _deadline: int | None = attrs.field(init=False)
+    """The place of the run's deadline among its guards; None: it has none."""
+
+    def __attrs_post_init__(self) -> None:
+        self._deadline = next((at for at, guard in enumerate(self.machine.wiring.guards) if isinstance(guard, Deadline)), None)
 
     # --- telling ---
 
@@ -111,11 +116,9 @@ class Session:
         messages: Sequence[Message] = effect.messages
         if self.context is not None and self.tokens is not None:
             messages = self.context.shown(messages, self.tokens, self.machine.protocol.lang, self.summary)
-        tools = effect.tools if self.machine.protocol.sends_tools else ()
-        if self.watchers:
-            for watcher in self.watchers:
-                watcher.asks(self.machine, effect)
-        return messages, tools
+        for watcher in self.watchers:
+            watcher.asks(self.machine, effect)
+        return messages, effect.tools if self.machine.protocol.sends_tools else ()
 
     @property
     def summary(self) -> Summary | None:
@@ -144,11 +147,6 @@ class Session:
         return ModelFailed(type(error).__name__, described(error), time.time())
 
     # --- the tools ---
-
-    @property
-    def calls_inline(self) -> bool:
-        """A single call may be made in the driver's own thread: nobody can cancel the run but by Ctrl-C."""
-        return not self.hooked
 
     def approval_needed(self, effect: CallTools) -> ApprovalAsked | None:
         """The question that has to be put to a person before the calls are made; None: there is none."""
@@ -182,10 +180,11 @@ class Session:
 
     def until(self) -> float | None:
         """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
-        for guard, memory in zip(self.machine.wiring.guards, self.machine.memories, strict=True):
-            if isinstance(guard, Deadline):
-                return time.monotonic() + guard.deadline_s - guard.judge(memory).value
-        return None
+        if self._deadline is None:
+            return None
+        guard: Guard = self.machine.wiring.guards[self._deadline]
+        reading = guard.judge(self.machine.memories[self._deadline])
+        return time.monotonic() + reading.limit - reading.value
 
     def returned(self, observations: tuple[Observation, ...], dead: ToolServerDead | None) -> ToolsReturned | ToolsFailed:
         """The calls have ended."""

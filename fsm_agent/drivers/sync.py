@@ -89,20 +89,21 @@ def drive(session: Session, interrupts: Interrupts) -> None:
     machine = session.machine
     cancelled: KeyboardInterrupt | None = None
     session.begin()
+    feed = session.feed if session.watchers else machine.feed
     try:
         while (effect := machine.effect) is not None:
             event: Event | None
             if session.stop.asked:
                 event = session.stopped()
-            elif isinstance(effect, AskModel):
+            elif type(effect) is AskModel:
                 event, cancelled = _ask(session, effect, interrupts)
-            elif isinstance(effect, AskApproval):
-                event, cancelled = _approved(session, effect, interrupts)
-            else:
+            elif type(effect) is CallTools:
                 event, cancelled = _called(session, effect, interrupts)
+            else:
+                event, cancelled = _approved(session, effect, interrupts)  # type: ignore[arg-type]  # there are three effects
             if event is None:
                 return
-            session.feed(event)
+            feed(event)
     finally:
         session.end()
     if cancelled is not None:
@@ -124,7 +125,10 @@ def _ask(session: Session, effect: AskModel, interrupts: Interrupts) -> Came:
                 return event, None
             shown, tools = session.question(effect)
             asked = True
-            reply = _in_thread(session, lambda: ask(session.model, shown, tools, session.on_text))
+            if session.hooked and isinstance(session.model, ChatModel):
+                reply = _in_thread(session, lambda: ask(session.model, shown, tools, session.on_text))
+            else:
+                reply = ask(session.model, shown, tools, session.on_text)
     except KeyboardInterrupt as error:
         interrupts.open = False
         return Cancelled(at=time.time(), asked=asked), error
@@ -165,17 +169,18 @@ def _approved(session: Session, effect: AskApproval, interrupts: Interrupts) -> 
 
 
 def _called(session: Session, effect: CallTools, interrupts: Interrupts) -> Came:
-    question = session.approval_needed(effect)
-    if question is not None:
+    if session.machine.options.approvals and (question := session.approval_needed(effect)) is not None:
         return question, None
-    try:
-        for index in list(session.interrupted):
-            with interrupts.allowed():
-                session.resettle(effect, index, session.approve(session.question_of(effect, index)) if session.approve else None)
-    except KeyboardInterrupt as error:
-        interrupts.open = False
-        return session.stopped(), error
-    outcome = make_calls(session, session.with_settled(effect), interrupts)
+    if session.interrupted or session.settled:
+        try:
+            for index in list(session.interrupted):
+                with interrupts.allowed():
+                    session.resettle(effect, index, session.approve(session.question_of(effect, index)) if session.approve else None)
+        except KeyboardInterrupt as error:
+            interrupts.open = False
+            return session.stopped(), error
+        effect = session.with_settled(effect)
+    outcome = make_calls(session, effect, interrupts)
     if outcome.cancelled or outcome.stopped:
         return Cancelled(outcome.observations, time.time()), outcome.cancelled
     return session.returned(outcome.observations, outcome.dead), None
@@ -196,12 +201,7 @@ def _wait(session: Session, seconds: float) -> None:
 
 
 def _in_thread(session: Session, work: Callable[[], Reply]) -> Reply:
-    """The reply, asked for in a thread that can be abandoned, where somebody may cancel the run and the model is behind a server.
-
-    Raises what ``work`` raises, and ``_Stopped``.
-    """
-    if not session.hooked or not isinstance(session.model, ChatModel):
-        return work()
+    """The reply, asked for in a thread that can be abandoned. Raises what ``work`` raises, and ``_Stopped``."""
     results: queue.SimpleQueue[Reply | BaseException] = queue.SimpleQueue()
 
     def put() -> None:

@@ -70,7 +70,7 @@ def ask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSpec, ...
     if isinstance(model, ChatModel):
         return model.ask(messages, tools, on_text=on_text)
     said: Any = model(messages)
-    if inspect.isawaitable(said):
+    if not isinstance(said, str | Reply) and inspect.isawaitable(said):
         if inspect.iscoroutine(said):
             said.close()
         raise TypeError("the model is async; run it with arun")
