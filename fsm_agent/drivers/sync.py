@@ -16,7 +16,18 @@ from fsm_agent.drivers.interrupts import Interrupts
 from fsm_agent.drivers.session import Session, jittered
 from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
 from fsm_agent.drivers.watching import Hook, Watcher
-from fsm_agent.events import ApprovalGiven, AskApproval, AskModel, CallTools, Cancelled, ContextCompacted, Event, Reply
+from fsm_agent.events import (
+    ApprovalGiven,
+    AskApproval,
+    AskModel,
+    CallTools,
+    Cancelled,
+    ContextCompacted,
+    Event,
+    ModelReplied,
+    Reply,
+    ToolsReturned,
+)
 from fsm_agent.guards import Guard
 from fsm_agent.models.base import AnyModel, ChatModel, OnText, ask
 from fsm_agent.protocols import Protocol
@@ -136,7 +147,9 @@ def _ask(session: Session, effect: AskModel, interrupts: Interrupts) -> Came:
         return Cancelled(at=time.time(), asked=asked), None
     except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
         return session.failed(error), None
-    return session.replied(shown, reply), None
+    if session.tokens is not None:
+        return session.replied(shown, reply), None
+    return ModelReplied(reply, time.time()), None
 
 
 def _compacted(session: Session, effect: AskModel) -> ContextCompacted | None:
@@ -183,7 +196,9 @@ def _called(session: Session, effect: CallTools, interrupts: Interrupts) -> Came
     outcome = make_calls(session, effect, interrupts)
     if outcome.cancelled or outcome.stopped:
         return Cancelled(outcome.observations, time.time()), outcome.cancelled
-    return session.returned(outcome.observations, outcome.dead), None
+    if outcome.dead is not None:
+        return session.returned(outcome.observations, outcome.dead), None
+    return ToolsReturned(outcome.observations, time.time()), None
 
 
 class _Stopped(Exception):

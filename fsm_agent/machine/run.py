@@ -183,7 +183,7 @@ class Run:
         if isinstance(event, AttemptFailed):
             self.wait_s = self.options.wait_s(self.retries, event.retry_after_s)
         self.log.append(event)
-        if way.begins(self) and (kind is not Cancelled or event.asked):  # type: ignore[union-attr]  # a Cancelled has it
+        if (way.begins(self) if way.edges else way.begins_step) and (kind is not Cancelled or event.asked):  # type: ignore[union-attr]  # a Cancelled has it
             self.step += 1
         self._fold(event)
         self._fire(way.pull)
