@@ -13,7 +13,8 @@ from fsm_agent.machine import Run, Taken
 from fsm_agent.options import FEATURES, OFF, Options
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.table import ROWS
-from fsm_agent.traces.record import decode_entry, encode
+from fsm_agent.traces import Trace
+from fsm_agent.traces.record import decode_entry, decode_header, encode, header_of
 from tests.machine_pairs import calls, fed, path, recorded, refused, returned, says, started, steps
 
 THREE = Options(max_retries=3, first_wait_s=1.0, max_wait_s=60.0)
@@ -230,6 +231,16 @@ def test_how_long_is_waited(retries: int, asked_s: float | None, wait_s: float |
 
 def test_the_waits_of_very_many_retries_do_not_overflow() -> None:
     assert Options(max_retries=5_000).wait_s(4_000, None) == 60.0
+
+
+def test_a_header_tells_what_is_on_and_one_without_options_is_that_of_a_run_that_has_none() -> None:
+    header = header_of(started(THREE))
+    assert b'"options":{"max_retries":3,"first_wait_s":1.0}' in encode(header)
+    assert decode_header(encode(header)).options == THREE
+    assert b"options" not in encode(header_of(started(OFF)))
+    old = decode_header(b'{"trace":1,"task":"t","protocol":"function_calling"}')
+    assert old.options == OFF
+    assert Trace(old, []).new_run().wiring.rows == started(OFF, ()).wiring.rows
 
 
 def test_the_classic_guards_see_nothing_of_retries() -> None:
