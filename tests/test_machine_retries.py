@@ -235,7 +235,7 @@ def test_the_waits_of_very_many_retries_do_not_overflow() -> None:
 
 def test_a_header_tells_what_is_on_and_one_without_options_is_that_of_a_run_that_has_none() -> None:
     header = header_of(started(THREE))
-    assert b'"options":{"max_retries":3,"first_wait_s":1.0}' in encode(header)
+    assert b'"options":{"max_retries":3,"first_wait_s":1.0,"max_wait_s":60.0}' in encode(header)
     assert decode_header(encode(header)).options == THREE
     assert b"options" not in encode(header_of(started(OFF)))
     old = decode_header(b'{"trace":1,"task":"t","protocol":"function_calling"}')
