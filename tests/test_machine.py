@@ -136,7 +136,7 @@ def test_no_call_of_a_reply_that_was_cut_off_is_made_and_each_is_told_why() -> N
     run = run_of(ModelReplied(reply), structured=True)
     problem = "The reply was cut off, so none of its tool calls was made. Answer again, and shorter."
     assert run.decision == Malformed(problem, "truncated")
-    assert run.history[2:] == [Message("tool", problem, (), "add", "x"), Message("tool", problem, (), "mul", "y")]
+    assert run.history[2:] == [Message("tool", problem, (), "", "x"), Message("tool", problem, (), "", "y")]
     assert isinstance(run.effect, AskModel)
 
 

@@ -163,7 +163,7 @@ def prepare(
     named = by_name(tools)
     form = _protocol(protocol or ("function_calling" if isinstance(model, str) else "line"), tongue)
     asked = asked_model(model)
-    _check_price(asked, limits)
+    _check_price(asked, limits, chosen.context)
     machine = Run(
         well_formed(task),
         guards=limits,
@@ -186,13 +186,15 @@ def asked_model(model: AnyModel | str) -> AnyModel:
     return model_from(model)
 
 
-def _check_price(model: AnyModel, guards: Sequence[Guard]) -> None:
+def _check_price(model: AnyModel, guards: Sequence[Guard], context: Context | None) -> None:
     """Raises ``ValueError`` where a cost budget is to be kept and the price of the model is not known."""
     if any(isinstance(guard, CostBudget) for guard in guards):
+        from fsm_agent.context import Summarise
         from fsm_agent.models.prices import has_price, no_price
 
-        if not has_price(model):
-            raise ValueError(no_price(model))
+        for asked in (model, *((context.model,) if isinstance(context, Summarise) else ())):
+            if not isinstance(asked, str) and not has_price(asked):
+                raise ValueError(no_price(asked))
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -15,12 +15,12 @@ def corrections(reply: Reply, problem: str) -> Iterable[Message]:
     if not reply.tool_calls:
         yield Message("user", problem)
     for request in reply.tool_calls:
-        yield Message("tool", problem, (), request.name, request.id)
+        yield Message("tool", problem, (), "", request.id)  # no tool said it: it is the run's own word
 
 
 def observed(call: ToolCall, tool: str, text: str, approval: Approval | None, most: int | None, lang: Language) -> Message:
     """The observation of a call as the model reads it: at most ``most`` characters of it, and told when a person changed the call."""
-    if most is not None and len(text) > most:
+    if most is not None:
         text = cut(text, most, lang)
     if approval is not None and approval.verdict == "edit":
         changed = ToolCall(call.name, approval.arguments or {})
@@ -57,7 +57,9 @@ def decided(calls: Sequence[ToolCall], approvals: Mapping[int, Approval], lang: 
 
 
 def cut(text: str, most: int, lang: Language) -> str:
-    """The beginning and the end of ``text``, ``most`` characters together, and between them how many were left out."""
+    """The beginning and the end of ``text``, ``most`` characters together, and between them how many were left out; all of a short one."""
+    if len(text) <= most:
+        return text
     end = most // 4
     left_out = len(text) - most
     told = lang.count("[... {n} character left out ...]", "[... {n} characters left out ...]", left_out)
