@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fsm_agent.guards import Guard, Reading, classic, production
     from fsm_agent.machine import GuardError
     from fsm_agent.models import ScriptedModel
-    from fsm_agent.tools import Tool, ToolError, tool
-    from fsm_agent.tools.mcp import mcp_tools
+    from fsm_agent.tools import Tool, ToolError, ToolServerDead, ToolServerError, tool
+    from fsm_agent.tools.mcp import McpServer, mcp_tools
     from fsm_agent.traces import Trace, load, verify
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Guard",
     "GuardError",
     "KeepLast",
+    "McpServer",
     "Message",
     "Reading",
     "Reply",
@@ -37,6 +38,8 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolError",
+    "ToolServerDead",
+    "ToolServerError",
     "Trace",
     "Watcher",
     "aresume",
@@ -62,8 +65,8 @@ _HOMES = {
     "guards": ("Guard", "Reading", "classic", "production"),
     "machine": ("GuardError",),
     "models": ("ScriptedModel",),
-    "tools": ("Tool", "ToolError", "tool"),
-    "tools.mcp": ("mcp_tools",),
+    "tools": ("Tool", "ToolError", "ToolServerDead", "ToolServerError", "tool"),
+    "tools.mcp": ("McpServer", "mcp_tools"),
     "traces": ("Trace", "load", "verify"),
 }
 _HOME = {name: f"fsm_agent.{home}" for home, names in _HOMES.items() for name in names}

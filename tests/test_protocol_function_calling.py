@@ -61,5 +61,5 @@ def test_a_run_tells_the_correction_as_the_result_of_each_call_and_goes_on() -> 
     run = Run("add", protocol=PROTOCOL, tools=(add.spec,))
     run.feed(ModelReplied(Reply("", (ADD, ToolRequest("2", "add", "{")))))
     problem = "The arguments of call 2, of 'add', are not a JSON object: '{'. No call was made. Make the calls again."
-    assert run.history[-2:] == [Message("tool", problem, (), "add", "1"), Message("tool", problem, (), "add", "2")]
+    assert run.history[-2:] == [Message("tool", problem, (), "", "1"), Message("tool", problem, (), "", "2")]
     assert run.feed(ModelReplied(Reply("", (ADD,)))) == CallTools((ToolCall("add", {"a": 3, "b": 4}, "1"),))

@@ -171,7 +171,7 @@ def too_late(call: ToolCall, lang: Language) -> Observation:
 
 def dead_observation(call: ToolCall, error: ToolServerDead) -> Observation:
     """Of a call whose server is gone for good."""
-    return Observation(call.name, f"{ERROR_PREFIX} {error}", "tool_error")
+    return Observation(call.name, f"{ERROR_PREFIX} {error}", "interrupted" if error.under_way else "tool_error")
 
 
 def cancelled_observation(call: ToolCall, lang: Language, *, started: bool) -> Observation:
