@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,10 +15,36 @@ from fsm_agent.cli import cli
 from fsm_agent.cli.table import markdown
 from fsm_agent.scenarios import load_all, parse
 from fsm_agent.table import ROWS
+from tests.aimock import Aimock, aimock_fixture, aimock_server
+from tests.mcp_servers import filesystem
 from tests.update_readme import DATA, FILES, limits_table, replaced
+
+__all__ = ["aimock_fixture", "aimock_server"]  # fixtures are found by being here
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+NPX = "npx -y @modelcontextprotocol/server-filesystem ."
+
+REPLIES: list[dict[str, Any]] = [
+    {
+        "match": {"userMessage": "How many more people", "hasToolResult": False},
+        "response": {
+            "toolCalls": [
+                {"id": "call_1", "name": "population", "arguments": '{"city": "Paris"}'},
+                {"id": "call_2", "name": "population", "arguments": '{"city": "Lyon"}'},
+            ]
+        },
+    },
+    {"match": {"toolCallId": "call_2", "toolResultContains": "522250"}, "response": {"content": "1,580,400 more."}},
+    {
+        "match": {"userMessage": "What is in notes.txt?", "hasToolResult": False},
+        "response": {"toolCalls": [{"id": "call_3", "name": "read_text_file", "arguments": '{"path": "notes.txt"}'}]},
+    },
+    {"match": {"toolCallId": "call_3", "toolResultContains": "buy milk"}, "response": {"content": "It says: buy milk."}},
+]
+"""What the model of the examples says. An answer follows only on what the tools really returned."""
 
 
 def blocks(language: str) -> list[str]:
@@ -52,10 +79,21 @@ def test_the_console_sessions_are_what_the_commands_print() -> None:
 
 @pytest.mark.parametrize("number", range(len(blocks("python"))))
 def test_a_python_example_prints_what_stands_below_it(
-    number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    """A model by name is played by aimock, and a server of tools is the one from npm as the tests have installed it."""
+    code = blocks("python")[number]
     monkeypatch.setenv("LC_ALL", "C")
-    exec(blocks("python")[number], {"__name__": "readme"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("buy milk", encoding="utf-8")
+    if '"openai:' in code:
+        aimock: Aimock = request.getfixturevalue("aimock")
+        monkeypatch.setenv("OPENAI_BASE_URL", aimock.base_url("openai"))
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        aimock.add(*REPLIES)
+    if NPX in code:
+        code = code.replace(f'"{NPX}"', repr(filesystem(tmp_path)))
+    exec(code, {"__name__": "readme"})
     assert capsys.readouterr().out == blocks("text")[number]
 
 
