@@ -19,7 +19,7 @@ when, and in what order they are asked) hides in ``if`` and ``break``. Written a
 **Triggers.** From the waiting states a trigger is an event of the world. From the pure states it is the machine's own
 (``parsed``, ``observed``): the run passes through them without stopping.
 
-**A step** is one model call and all that follows it until the next one. The rows with ``begins_step`` are those on
+**A step** is one model call, with the attempts at it, and all that follows it until the next one. The rows with ``begins_step`` are those on
 which the model was heard (or failed, or was called off), so *the number of steps is the number of model calls*.
 A run that was cancelled before its model was asked begins none: the event says so.
 

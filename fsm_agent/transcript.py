@@ -68,7 +68,7 @@ class Transcript:
                 yield say("[step {k}] user: {text}", k=step, text=text)
             case AttemptFailed() | ApprovalAsked() | ApprovalGiven() | ContextCompacted() | ToolsFailed():
                 told = ": ".join(part for part in (heading(event, self._lang), first_line(details(event, self._lang))) if part)
-                yield say("[step {k}] {text}", k=step + (step == 0 or isinstance(event, AttemptFailed | ContextCompacted)), text=told)
+                yield say("[step {k}] {text}", k=step, text=told)
 
 
 def _said(reply: Reply) -> str:

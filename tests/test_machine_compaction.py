@@ -27,12 +27,12 @@ def test_a_summary_is_kept_and_the_history_stays_whole() -> None:
     assert run.summary == summed(3)
     assert run.history == plain.history
     assert run.effect == plain.effect == AskModel(Messages(run.history, 4), (ToolSpec("add"),))
-    assert (run.state, run.step, run.log[-2:]) == ("Deciding", 1, [summed(3), Taken("compacted", 1)])
+    assert (run.state, run.step, run.log[-2:]) == ("Deciding", 1, [summed(3), Taken("compacted", 2)])
 
 
 def test_the_task_alone_can_be_summed_up_before_the_first_step() -> None:
     run = fed(SUMS, summed(2), says("done"))
-    assert (path(run), steps(run), run.reason) == (["compacted", "model_replied", "final_answer"], [0, 1, 1], "final_answer")
+    assert (path(run), steps(run), run.reason) == (["compacted", "model_replied", "final_answer"], [1, 1, 1], "final_answer")
 
 
 def test_a_step_has_one_summary_and_the_next_may_have_another() -> None:

@@ -245,7 +245,7 @@ def test_the_last_word_may_be_asked_again_and_is_not_had_when_no_retry_is_left(
     assert path(run)[-3 - len(last_word) :] == ["retry", "no_last_word_either", *last_word, reason]
     assert (run.reason, run.decision, answer_of(run), run.retries) == (reason, None, None, 1)
     begun = steps(fed(AGAIN, *before, guards=guards))[-1]
-    assert steps(run)[-3 - len(last_word) :] == [begun] + [begun + 1] * (2 + len(last_word))
+    assert steps(run)[-3 - len(last_word) :] == [begun + 1] * (3 + len(last_word))
 
 
 def test_a_wait_that_is_too_long_is_not_waited_for_the_last_word_either() -> None:

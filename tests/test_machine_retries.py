@@ -42,7 +42,7 @@ def waits(options: Options, *asked_s: float | None) -> list[float]:
 
 def test_a_failed_attempt_is_no_step_and_the_same_is_asked_again_after_a_wait() -> None:
     run = fed(THREE, BUSY, tools=(ToolSpec("add"),))
-    assert run.log == [BUSY, Taken("retry", 0)]
+    assert run.log == [BUSY, Taken("retry", 1)]
     assert (run.state, run.step, run.reason, run.retries) == ("Deciding", 0, None, 1)
     assert run.effect == AskModel(Messages(run.history, 2), (ToolSpec("add"),), attempt=2, delay_s=1.0)
     assert [message.role for message in run.history] == ["system", "user"]
@@ -93,7 +93,7 @@ def test_the_last_wait_that_is_too_long_ends_it_early() -> None:
 def test_after_the_last_retry_the_run_halts_as_model_error_and_only_that_is_a_step() -> None:
     run = fed(THREE, BUSY, BUSY, BUSY, AttemptFailed("InternalServerError", "no luck", at=9.0))
     assert path(run) == ["retry", "retry", "retry", "retries_exhausted"]
-    assert steps(run) == [0, 0, 0, 1]
+    assert steps(run) == [1, 1, 1, 1]
     assert (run.state, run.reason, run.step, run.effect) == ("Halted", "model_error", 1, None)
     assert run.retries == 3
     assert answer_of(run) is None
@@ -102,7 +102,7 @@ def test_after_the_last_retry_the_run_halts_as_model_error_and_only_that_is_a_st
 
 def test_a_reply_after_retries_begins_the_step_and_the_count_starts_anew() -> None:
     run = fed(THREE, BUSY, BUSY, BUSY, calls({"a": 1}), returned("1"))
-    assert steps(run) == [0, 0, 0, 1, 1, 1, 1]
+    assert steps(run) == [1, 1, 1, 1, 1, 1, 1]
     assert (run.step, run.retries, run.wait_s) == (1, 0, None)
     assert run.effect == AskModel(Messages(run.history, len(run.history)), ())
     run = fed(THREE, BUSY, BUSY, BUSY, calls({"a": 1}), returned("1"), BUSY, BUSY, BUSY, says("1"))

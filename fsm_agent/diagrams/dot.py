@@ -6,20 +6,21 @@ What Graphviz makes of it was looked at, and tried on many sets of guards; a tes
 - Labels are tables with empty rows above and below, so that slanted edges pass them.
 - A line with Chinese characters has the width that they need at least, so that the box has room where no font has them.
 - Of a run unrolled, each row starts below the one before it (edges between rows move nothing).
+- A state's edges to itself are one line with all their labels.
 - A halt has a column of its own (``minlen``), and ``ordering`` keeps the edges of a state in the order of the table, from top to
   bottom. Executing has no part in that: its edges cross fewer others where Graphviz places them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import attrs
 
-from fsm_agent.diagrams.graph import Edge, Graph, Key, Line, Node
+from fsm_agent.diagrams.graph import Edge, EdgeKind, Graph, Key, Line, Node
 from fsm_agent.diagrams.palette import LIGHT, Theme
 from fsm_agent.diagrams.text import columns, wide_characters
 from fsm_agent.table import EXECUTING
@@ -34,6 +35,8 @@ THIN, NORMAL, HEAVY = "1", "1.4", "2.8"
 SPINE_WEIGHT = "100"
 KEYS_A_ROW = 4
 """Of a legend."""
+LOUDNESS: tuple[EdgeKind, ...] = ("untaken", "less", "row", "more", "taken", "halting")
+"""The kinds of edges, the one last that is drawn where several share a line."""
 BELOW = 6
 """Room between a label and the edge below it, in points."""
 
@@ -60,7 +63,11 @@ class _Painter:
         for node in graph.nodes:
             digraph.node(node.id, **self.node(node))
         for edge in sorted(graph.edges, key=lambda edge: _place(edge, graph)):
-            digraph.edge(edge.source, edge.dest, **self.edge(edge))
+            loops = [other for other in graph.edges if other.source == other.dest == edge.source == edge.dest]
+            if len(loops) < 2:
+                digraph.edge(edge.source, edge.dest, **self.edge(edge))
+            elif edge is loops[0]:
+                digraph.edge(edge.source, edge.dest, **self.loops(loops))
         if graph.name == "unrolled":
             _stack(digraph, graph)
 
@@ -112,12 +119,20 @@ class _Painter:
             look["label"] = self.label(edge.lines, colour, room=BELOW + int(edge.width or 0) // 2)
         return ({"id": f"edge-{edge.id}"} if edge.id.isidentifier() else {}) | look
 
+    def loops(self, loops: Sequence[Edge]) -> dict[str, str]:
+        """The edges of a state to itself, as one line with all their labels: one within the other, their lines would pass through them."""
+        most = max(loops, key=lambda edge: (LOUDNESS.index(edge.kind), edge.width or 0))
+        rows = _empty(BELOW - 2).join(self.rows(edge.lines, self.edge(edge)["color"]) for edge in loops)
+        return {**self.edge(most), "label": _table(_empty(BELOW // 2) + rows + _empty(BELOW + int(most.width or 0) // 2))}
+
+    def rows(self, lines: Iterable[Line], colour: str) -> str:
+        """Lines as rows of a table."""
+        return "".join(f"<TR>{self.cell(line, colour)}</TR>" for line in lines)
+
     def label(self, lines: Iterable[Line], colour: str, *, room: int = 0, legend: str = "") -> str:
         """Lines as an HTML-like label; with ``room`` (points, half of it above and all of it below) where it stands beside an edge."""
-        rows = [*(f"<TR>{self.cell(line, colour)}</TR>" for line in lines), legend]
-        if room:
-            rows = [_empty(room // 2), *rows, _empty(room)]
-        return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{"".join(rows)}</TABLE>>'
+        rows = self.rows(lines, colour) + legend
+        return _table(f"{_empty(room // 2)}{rows}{_empty(room)}" if room else rows)
 
     def legend(self) -> str:
         """Rows of the title's table, each with a few samples and what they mean."""
@@ -164,6 +179,10 @@ class _Painter:
                 return f'<TD{_room(line, 11)}><FONT POINT-SIZE="11" COLOR="{self.theme.quiet}">{text}</FONT></TD>'
             case "evidence":
                 return f'<TD ALIGN="LEFT"{_room(line, 11)}><FONT POINT-SIZE="11" COLOR="{colour}">{text}</FONT></TD>'
+
+
+def _table(rows: str) -> str:
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE>>'
 
 
 def _heading(graph: Graph) -> list[Line]:

@@ -11,6 +11,8 @@ import attrs
 
 from fsm_agent.table import Row
 
+EdgeKind = Literal["row", "taken", "halting", "untaken", "more", "less"]
+
 Tone = Literal["name", "steps", "label", "reading", "evidence", "title"]
 """What a line of text is: a state's or halt's name; step numbers; an edge in words; what a guard read; what a halt rests on; a title
 with notes under it."""
@@ -52,7 +54,7 @@ class Edge:
     source: str
     """A node's id."""
     dest: str
-    kind: Literal["row", "taken", "halting", "untaken", "more", "less"]
+    kind: EdgeKind
     """``row``: of the table, apart from any run. Of a path: taken; taken, and the run's last; not taken. Of a comparison: taken more, or
     less, by the first than by the second."""
     lines: tuple[Line, ...] = ()

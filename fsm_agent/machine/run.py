@@ -317,9 +317,10 @@ class Run:
     def _fire(self, pull: Callable[[Run], bool], readings: tuple[Reading, ...] | None = None) -> None:
         """Take an edge and log it, from a pure state with what was judged there (``readings``, where it is not what was judged last)."""
         pull(self)
-        row = self.edge.row  # type: ignore[union-attr]  # every group ends unguarded, so an edge was taken
+        edge: Edge = self.edge  # type: ignore[assignment]  # every group ends unguarded, so an edge was taken
+        row = edge.row
         judged = (self.readings if readings is None else readings) if row.source in PURE else ()
-        self.log.append(Taken(row.id, self.step, judged))
+        self.log.append(Taken(row.id, self.step + edge.ahead, judged))
         if row.dest == HALTED:
             self.reason = row.reason
 

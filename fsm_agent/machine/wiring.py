@@ -35,7 +35,7 @@ from fsm_agent.events import (
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.machine.foreign import Checked, is_foreign
 from fsm_agent.options import Feature
-from fsm_agent.table import INITIAL, OBSERVING, PARSING, STATES, Row, State, rows_for
+from fsm_agent.table import DECIDING, INITIAL, OBSERVING, PARSING, STATES, Row, State, rows_for
 
 TRIGGERS: dict[type, str] = {
     ModelReplied: "model_replied",
@@ -73,6 +73,8 @@ class Edge(Transition):
             self.conditions.append(self.condition_cls(lambda data: test(data.model)))
         self.row = row
         self.test = test
+        self.ahead = int(row.source == row.dest == DECIDING and bool(row.spends))
+        """1, where the edge is a part of the step that the next reply begins, such as a retry; else 0."""
 
     def execute(self, event_data: EventData) -> bool:
         taken = super().execute(event_data)
