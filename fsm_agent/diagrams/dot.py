@@ -37,6 +37,8 @@ KEYS_A_ROW = 4
 """Of a legend."""
 LOUDNESS: tuple[EdgeKind, ...] = ("untaken", "less", "row", "more", "taken", "halting")
 """The kinds of edges, the one last that is drawn where several share a line."""
+ASIDE = 60
+"""So much to the left, twice, stands what a state's edges to itself are labelled with, in points: to the right its other edges rise."""
 BELOW = 6
 """Room between a label and the edge below it, in points."""
 
@@ -123,6 +125,7 @@ class _Painter:
         """The edges of a state to itself, as one line with all their labels: one within the other, their lines would pass through them."""
         most = max(loops, key=lambda edge: (LOUDNESS.index(edge.kind), edge.width or 0))
         rows = _empty(BELOW - 2).join(self.rows(edge.lines, self.edge(edge)["color"]) for edge in loops)
+        rows = rows.replace("</TR>", f'<TD WIDTH="{ASIDE}"></TD></TR>')
         return {**self.edge(most), "label": _table(_empty(BELOW // 2) + rows + _empty(BELOW + int(most.width or 0) // 2))}
 
     def rows(self, lines: Iterable[Line], colour: str) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from fsm_agent.diagrams import View, machine_view, path_view, render, with_legend
 from fsm_agent.drivers import run
-from fsm_agent.guards import classic
+from fsm_agent.guards import classic, production
+from fsm_agent.options import FEATURES
 from fsm_agent.scenarios import load_all
 
 
@@ -25,7 +26,12 @@ def views() -> dict[str, View]:
     for name, scenario in load_all().items():
         result = run(scenario.task, model=scenario.model, tools=scenario.named_tools.values(), guards=scenario.guards, lang="en")
         paths[name] = path_view(result.trace.replay(), f"Scenario {name}")
-    return {**paths, "machine": with_legend(machine_view()), "machine-classic": machine_view(classic())}
+    machines = {
+        "machine": with_legend(machine_view()),
+        "machine-classic": machine_view(classic()),
+        "machine-agent": machine_view(production(20), features=FEATURES),
+    }
+    return {**paths, **machines}
 
 
 def write(folder: Path) -> list[Path]:
