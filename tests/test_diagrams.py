@@ -303,7 +303,7 @@ def test_a_model_that_failed_and_a_cancelled_tool_are_told() -> None:
 
 def test_a_talk_with_a_person_has_its_edges_and_other_runs_have_no_self_loop() -> None:
     view = path_view(talk())
-    assert told(edges(view)["user_spoke"]) == ["0, 1, 8", "a person spoke"]
+    assert told(edges(view)["user_spoke"]) == ["before step 1", "1, 8", "a person spoke"]
     assert told(edges(view)["said"]) == ["1, 8", "said to a person", "repeats 0/2"]
     assert "user_spoke" not in edges(path_view(played("FINAL 1")))
     assert "before step 1\n  Deciding  -> Deciding   a person spoke: Hi, I want to change my flight.\n" in view.text

@@ -26,7 +26,8 @@ from fsm_agent.player import content_policy, player_fragment, player_page, playe
 from fsm_agent.player.colours import COLOURS, TEXT_ON
 from fsm_agent.player.data import packed
 from fsm_agent.player.embed import safe_json, safe_text
-from fsm_agent.player.picture import Box, Picture, picture_of
+from fsm_agent.player.picture import Picture, picture_of
+from fsm_agent.player.shapes import Box
 from fsm_agent.scenarios import built_in, names
 from fsm_agent.table import HALTED, ROWS, Row
 from tests.browser.runs import BIG, HOSTILE, guarded_run, hostile_run, long_run
@@ -103,11 +104,13 @@ def test_a_run_is_packed_into_columns_and_every_text_is_there_once() -> None:
             ["Observing", "Deciding", "Deciding", "go on"],
         ],
         "edges": [0, 10, 11, 14],
-        "steps": [1, 1, 1, 1],
-        "seconds": [0.5, 0.5, 1.0, 1.0],
-        "messages": [2, 3, 3, 4, 4],
+        "unjudged": [],
+        "steps": [1, 0, 0, 0],
+        "ms": [500, 0, 500, 0],
+        "messages": [2, 1, 0, 1, 0],
         "items": [[[0, 1, 0, 2]], [[3, 4, 1]], [[5, 6, 2]], 0],
         "history": [[7, 8, 9], [10, 11, 9], [12, 1, 9], [13, 6, 9]],
+        "summaries": [],
         "task": 11,
         "guards": [
             {"name": "repeats", "reason": "repeated_call", "watches": "Parsing", "limit": 2, "values": [0]},
@@ -321,9 +324,13 @@ def apart(one: Box, other: Box) -> bool:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_row_has_its_line_and_every_halt_its_place_in_the_order_of_the_table(machine: str) -> None:
     picture, rows = laid_out(machine), MACHINES[machine]
-    assert [(line.index, line.row) for line in picture.lines] == list(enumerate(rows))
+    assert sorted(index for line in picture.lines for index in line.indices) == list(range(len(rows)))
+    for line in picture.lines:
+        assert {(rows[i].source, rows[i].dest, rows[i].reason or rows[i].label) for i in line.indices} == {
+            (line.row.source, line.row.dest, line.row.reason or line.row.label)
+        }
     halts = [line.chip for line in picture.lines if line.chip is not None]
-    assert len(halts) == sum(row.dest == HALTED for row in rows)
+    assert len(halts) == len({(row.source, row.reason) for row in rows if row.dest == HALTED})
     order = [(line.row.source, line.chip.y) for line in picture.lines if line.chip]
     for (source, y), (next_source, next_y) in pairwise(order):
         assert source != next_source or y < next_y
@@ -355,7 +362,9 @@ def test_no_two_lanes_meet(machine: str) -> None:
     heights = [float(found[1]) for pair in starts_and_ends for found in pair if found]
     assert len(heights) == len(set(heights)) == 2 * len(lanes) > 0
     along = [float(found[1]) for path in lanes if (found := re.search(r"Q(\S+) ", path))]
-    assert len(set(along)) == len(lanes)
+    assert len(along) == len(lanes)
+    for (x, ends), (other, others) in combinations(zip(along, zip(heights[::2], heights[1::2], strict=True), strict=True), 2):
+        assert x != other or max(ends) < min(others) or max(others) < min(ends)
 
 
 def test_the_picture_is_narrow_enough_for_a_telephone() -> None:

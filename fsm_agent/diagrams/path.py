@@ -118,6 +118,7 @@ def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
     for entry in run.log:
         if isinstance(entry, Taken):
             taken[entry.edge].append(entry)
+    alike = set[tuple[str, str, str]]()
     for row in run.wiring.rows:
         takes = taken[row.id]
         if takes:
@@ -126,12 +127,17 @@ def _edges(run: Run, readings: Readings, lang: Language) -> Iterator[Edge]:
             judged = [Line(text, "reading") for text in joined(readings.let_pass(row, run.wiring.rows, takes))]
             steps = [Line(text, "steps") for text in _numbers([each.step for each in takes], lang)]
             yield Edge(row.id, row.source, dest, "halting" if row.dest == HALTED else "taken", (*steps, Line(what), *judged), len(takes))
-        elif row.dest not in {HALTED, row.source}:
+        elif row.dest not in {HALTED, row.source} and (row.source, row.dest, row.label) not in alike:
+            alike.add((row.source, row.dest, row.label))
             yield Edge(row.id, row.source, row.dest, "untaken", (Line(words(row.label, lang)),))
 
 
 def _numbers(steps: Sequence[int], lang: Language) -> list[str]:
-    """The step numbers, a few a line; more than ``MAX_NUMBERS`` are counted."""
+    """The step numbers, a few a line; more than ``MAX_NUMBERS`` are counted. What was before the first is told in words."""
+    early = sum(step == 0 for step in steps)
+    if early:
+        told = lang.say("before step 1") + (f" ×{early}" if early > 1 else "")
+        return [told, *(_numbers(steps[early:], lang) if steps[early:] else [])]
     if len(steps) > MAX_NUMBERS:
         return [lang.say("×{n}, steps {first}–{last}", n=len(steps), first=steps[0], last=steps[-1])]
     a_line = len(steps) if len(steps) <= NUMBERS_A_LINE else (len(steps) + 1) // 2

@@ -1,13 +1,15 @@
 """A run packed for ``player.js``: columns of numbers, and every text once, however often it was said.
 
-A place in a column is a moment: the edge with that number, from 0. Texts are places in ``texts``. Of a guard there is one value for each
-time that it was judged, in order; it is judged on every edge out of the state that it watches.
+A place in a column is a moment: the edge with that number, from 0. ``steps``, ``ms`` and ``messages`` hold what is added since the moment
+before, which is short. Texts are places in ``texts``. Of a guard there is one value for each time that it was judged, in order; it is
+judged on every edge out of the state that it watches, but for the rows in ``unjudged``. ``summaries``: from which moment on one stands
+for which messages.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -20,11 +22,12 @@ from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.outcome import halting_reading, message_of
 from fsm_agent.player.embed import safe_text
-from fsm_agent.player.items import TONES, Item, items_of, requests_text
 from fsm_agent.player.moments import gone_through
 from fsm_agent.player.words import spoken
 from fsm_agent.stepper import Moment
-from fsm_agent.table import HALTED, Row
+from fsm_agent.stepper.items import TONES, Item, items_of, requests_text, summed_up
+from fsm_agent.table import HALTED, PURE, Row
+from fsm_agent.wording import heading
 
 TRIPS, WARNS, AT_LEAST = 1, 2, 4
 """What is told of a value beside it; ``AT_LEAST``: something that it adds up was not known."""
@@ -51,14 +54,16 @@ def packed(run: Run, lang: Language) -> dict[str, Any]:
     return {
         "rows": [_row(row, lang) for row in run.wiring.rows],
         "edges": [rows[each.row.id] for each in moments],
-        "steps": [each.taken.step for each in moments],
-        "seconds": [_since(begun, each.event.at) for each in moments],
-        "messages": [_shown_at_start(run), *(each.messages for each in moments)],
+        "unjudged": sorted({rows[each.row.id] for each in moments if each.row.source in PURE and not each.taken.readings}),
+        "steps": _differences([each.taken.step for each in moments]),
+        "ms": _differences([_since(begun, each.event.at) for each in moments]),
+        "messages": _differences([_shown_at_start(run), *(each.messages for each in moments)]),
         "items": [_items(each, branch.run, texts, lang) for each in moments],
         "history": [
             [texts.place(f"{each.role} {each.tool}".strip()), texts.place(each.content), texts.place(requests_text(each.tool_calls))]
             for each in branch.run.history
         ],
+        "summaries": list(_summaries(branch.run, moments, texts, lang)),
         "task": texts.place(run.task),
         "guards": [_guard(guard, moments, lang) for guard in run.wiring.guards],
         "ending": _ending(run, texts, lang),
@@ -77,8 +82,31 @@ def _row(row: Row, lang: Language) -> list[str]:
     return [row.source, row.dest, dest, words(row.label, lang)]
 
 
-def _since(begun: float | None, at: float | None) -> float | None:
-    return None if begun is None or at is None or not math.isfinite(at - begun) else round(at - begun, 3)
+def _since(begun: float | None, at: float | None) -> int | None:
+    """Milliseconds."""
+    return None if begun is None or at is None or not math.isfinite(at - begun) else round((at - begun) * 1000)
+
+
+def _differences(column: Sequence[int | None]) -> list[int | None]:
+    """What each adds to the last one before it that is known."""
+    found: list[int | None] = []
+    last = 0
+    for value in column:
+        found.append(None if value is None else value - last)
+        last = last if value is None else value
+    return found
+
+
+def _summaries(run: Run, moments: Sequence[Moment], texts: _Texts, lang: Language) -> Iterator[list[int]]:
+    """Of each summary: after how many edges it was made, the first message that it stands for and the first that it does not, and it."""
+    before = None
+    for moment in moments:
+        summary = moment.summary
+        if summary is not None and summary is not before:
+            places = summed_up(run.history, summary)
+            if places:
+                yield [moment.number, places.start, places.stop, texts.place(heading(summary, lang)), texts.place(summary.summary)]
+        before = summary
 
 
 def _items(moment: Moment, run: Run, texts: _Texts, lang: Language) -> list[list[int]] | int:

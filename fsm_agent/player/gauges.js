@@ -15,10 +15,10 @@ class Gauges {
 
   // By position, how often the guards of this state had been judged.
   counts(state) {
-    const { edges, rows } = this.data;
+    const { edges, rows, unjudged } = this.data;
     const counts = new Uint32Array(edges.length + 1);
     edges.forEach((row, i) => {
-      counts[i + 1] = counts[i] + (rows[row][0] === state);
+      counts[i + 1] = counts[i] + (rows[row][0] === state && !unjudged.includes(row));
     });
     return counts;
   }

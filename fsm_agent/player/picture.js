@@ -3,7 +3,7 @@
 class Picture {
   constructor(root, data) {
     this.data = data;
-    this.edges = [...root.querySelectorAll("[data-row]")].sort((a, b) => a.dataset.row - b.dataset.row);
+    this.lines = [...root.querySelectorAll("[data-row]")].map((element) => ({ element, rows: element.dataset.row.split(" ").map(Number) }));
     this.states = [...root.querySelectorAll("[data-state]")];
     this.halted = root.querySelector(".fsm-halted");
     this.taken = new Uint32Array(data.rows.length);
@@ -14,17 +14,18 @@ class Picture {
     const forwards = this.count(at);
     const current = at ? this.data.edges[at - 1] : null;
     const state = at ? this.data.rows[current][1] : "Deciding";
-    this.edges.forEach((edge, row) => {
-      const times = this.taken[row];
-      edge.classList.toggle("fsm-taken", times > 0);
-      edge.classList.toggle("fsm-now", row === current);
-      edge.querySelector(".fsm-mark").textContent = row === current ? "▶ " : "";
-      const count = edge.querySelector(".fsm-count");
+    for (const { element, rows } of this.lines) {
+      const times = rows.reduce((sum, row) => sum + this.taken[row], 0);
+      const now = rows.includes(current);
+      element.classList.toggle("fsm-taken", times > 0);
+      element.classList.toggle("fsm-now", now);
+      element.querySelector(".fsm-mark").textContent = now ? "▶ " : "";
+      const count = element.querySelector(".fsm-count");
       if (count) count.textContent = times ? `×${times}` : "";
-    });
+    }
     for (const each of this.states) each.classList.toggle("fsm-now", each.dataset.state === state);
     if (current === null) return;
-    const edge = this.edges[current];
+    const edge = this.lines.find(({ rows }) => rows.includes(current)).element;
     const path = edge.querySelector(".fsm-path");
     path.style.setProperty("--fsm-length", path.getTotalLength());
     if (state === "Halted") this.halted.classList.toggle("fsm-answers", edge.classList.contains("fsm-answers"));

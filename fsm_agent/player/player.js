@@ -6,6 +6,7 @@ class Player {
   constructor(root) {
     this.root = root;
     this.data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+    for (const name of ["steps", "ms", "messages"]) this.data[name] = summed(this.data[name]);
     this.words = this.data.words;
     this.last = this.data.edges.length;
     this.slider = root.querySelector(".fsm-slider");

@@ -30,7 +30,8 @@ class Said {
   // Where the run is, in words.
   place(at) {
     if (!at) return this.words.beginning;
-    return fill(this.words.place, { k: at, n: this.data.edges.length, step: this.data.steps[at - 1] });
+    const step = this.data.steps[at - 1];
+    return fill(step ? this.words.place : this.words.early, { k: at, n: this.data.edges.length, step });
   }
 
   // The same, with the edge.
@@ -45,8 +46,8 @@ class Said {
     const parts = [make("span", "", source), make("span", "fsm-arrow", " → "), make("b", "", dest)];
     if (label) parts.push(make("span", "fsm-label", label));
     this.find("way").replaceChildren(...parts);
-    const seconds = at ? this.data.seconds[at - 1] : null;
-    const time = seconds === null ? [] : [fill(this.words.seconds, { seconds: figure(seconds) })];
+    const ms = at ? this.data.ms[at - 1] : null;
+    const time = ms === null ? [] : [fill(this.words.seconds, { seconds: figure(ms / 1000) })];
     this.find("about").textContent = [this.place(at), ...time].join(" · ");
   }
 
@@ -95,23 +96,26 @@ class Said {
     return line;
   }
 
-  // The last of them, made only when they are looked at.
+  // The last of them, made only when they are looked at. A summary is shown in place of the messages that it stands for.
   showMessages(at) {
-    const count = this.data.messages[at];
+    const [, from, to, head, text] = this.data.summaries.findLast(([edge]) => edge <= at) ?? [0, Infinity, Infinity];
+    const hidden = from < Infinity ? to - from - 1 : 0;
+    const count = this.data.messages[at] - hidden;
+    const shown = (i) => (i < from ? this.message(this.data.history[i]) : i > from ? this.message(this.data.history[i + hidden]) : this.item([head, text, 0], false));
     this.find("number").textContent = grouped(count);
     if (!this.messages.open) return;
     const first = Math.max(count - MANY, 0);
-    const made = Array.from({ length: count - first }, (_, i) => this.message(first + i));
+    const made = Array.from({ length: count - first }, (_, i) => shown(first + i));
     if (first) {
-      const all = () => button.replaceWith(...Array.from({ length: first }, (_, i) => this.message(i)));
+      const all = () => button.replaceWith(...Array.from({ length: first }, (_, i) => shown(i)));
       const button = makeButton(fill(this.words.earlier, { n: grouped(first) }), all);
       made.unshift(button);
     }
     this.find("history").replaceChildren(...made);
   }
 
-  message(place) {
-    const [head, text, calls] = this.data.history[place].map((each) => this.text(each));
+  message(places) {
+    const [head, text, calls] = places.map((each) => this.text(each));
     const article = make("article", "fsm-item");
     const heading = make("p", "fsm-item-head");
     heading.append(named(head));

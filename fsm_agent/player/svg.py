@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from fsm_agent.language import Language
-from fsm_agent.player.picture import Box, Line, Picture, down_head
+from fsm_agent.player.picture import Picture
+from fsm_agent.player.shapes import LINE, Box, Line, Words, down_head
 from fsm_agent.table import HALTED, STATES
 
 
@@ -40,23 +41,30 @@ def _parts(picture: Picture, name: str, description: str, lang: Language) -> Ite
 
 def _line(line: Line) -> Iterator[str]:
     row = line.row
-    kind = (
-        " fsm-loop"
-        if row.source == row.dest
-        else ""
-        if not row.reason
-        else f" fsm-{'answers' if row.reason == 'final_answer' else 'stops'}"
-    )
-    yield f'<g class="fsm-edge{kind}" data-row="{line.index}"><path class="fsm-path" d="{line.path}"/>'
+    kind = " fsm-loop" if row.source == row.dest else ""
+    if row.reason:
+        kind = " fsm-answers" if row.reason == "final_answer" else " fsm-stops"
+    yield f'<g class="fsm-edge{kind}" data-row="{" ".join(map(str, line.indices))}"><path class="fsm-path" d="{line.path}"/>'
     yield f'<path class="fsm-head" d="{line.head}"/>'
     if line.chip is not None:
         yield f"{_rect(line.chip, line.chip.height / 2)}<title>{escape(row.reason or '')}</title>"
     words = line.words
-    text, mark, count = escape(words.text), '<tspan class="fsm-mark"></tspan>', '<tspan class="fsm-count"></tspan>'
     turned = f' transform="rotate(-90 {words.x:g} {words.y:g})"' if words.upright else ""
-    below = "" if words.below is None else f'<tspan x="{words.below:g}" dy="14" text-anchor="start">{mark}{count}</tspan>'
     yield f'<text class="fsm-words" x="{words.x:g}" y="{words.y:g}" text-anchor="{words.anchor}"{turned}>'
-    yield f"{text}{below}</text></g>" if below else f"{mark}{text}{'' if line.chip else f' {count}'}</text></g>"
+    yield f"{''.join(_told(words, chip=line.chip is not None))}</text></g>"
+
+
+def _told(words: Words, *, chip: bool) -> Iterator[str]:
+    """The lines, a mark for the edge just taken, and how often it was taken, which a halt is only once."""
+    mark, count = '<tspan class="fsm-mark"></tspan>', '<tspan class="fsm-count"></tspan>'
+    first, *more = map(escape, words.lines)
+    yield first if words.below else f"{mark}{first}"
+    for line in more:
+        yield f'<tspan x="{words.x:g}" dy="{LINE:g}">{line}</tspan>'
+    if words.below:
+        yield f'<tspan x="{words.x:g}" dy="{LINE + 1:g}">{mark}{count}</tspan>'
+    elif not chip:
+        yield f" {count}"
 
 
 def _rect(box: Box, radius: float) -> str:

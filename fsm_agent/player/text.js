@@ -22,6 +22,12 @@ const fill = (sentence, fields) => sentence.replace(/\{(\w+)\}/g, (found, name) 
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 const figure = (value) => (typeof value !== "number" || Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4))));
 
+// A column that holds what is added each time, as the sums; what is not known stays so.
+const summed = (column) => {
+  let sum = 0;
+  return column.map((added) => (added === null ? null : (sum += added)));
+};
+
 // The first characters of a text, but not half of one that is made of two.
 const cut = (text, length) => text.slice(0, /[\ud800-\udbff]/.test(text[length - 1]) ? length - 1 : length);
 

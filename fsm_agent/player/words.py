@@ -11,6 +11,7 @@ def spoken(lang: Language) -> dict[str, str]:
     return {
         "beginning": say("before the first edge"),
         "place": say("edge {k} of {n}, step {step}", k="{k}", n="{n}", step="{step}"),
+        "early": say("edge {k} of {n}, before step 1", k="{k}", n="{n}"),
         "way": say("{source} to {dest}: {label}", source="{source}", dest="{dest}", label="{label}"),
         "start": say("start"),
         "seconds": say("{seconds} s after the start", seconds="{seconds}"),

@@ -9,7 +9,20 @@ from typing import Literal
 import attrs
 import msgspec
 
-from fsm_agent.events import AskApproval, AskModel, CallTools, Decision, Event, ModelReplied, ToolsReturned
+from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AskApproval,
+    AskModel,
+    CallTools,
+    ContextCompacted,
+    Decision,
+    Effect,
+    Event,
+    ModelReplied,
+    ToolCall,
+    ToolsReturned,
+)
 from fsm_agent.machine import Run, Taken
 from fsm_agent.stepper.script import Script, as_typed
 from fsm_agent.table import DECIDING, Row
@@ -37,6 +50,10 @@ class Moment:
     """On an edge out of Parsing: what the reply meant."""
     typed: bool
     """A person typed the reply of this step."""
+    asked: tuple[ToolCall, ...] = ()
+    """On the edges on which a person is asked about calls, and decides: these calls."""
+    summary: ContextCompacted | None = None
+    """What the model is shown from here on in place of the beginning of the history."""
 
     @property
     def asks_model(self) -> bool:
@@ -101,7 +118,7 @@ class Branch:
         return ToolsReturned(observations, self._now)
 
     def _feed(self, event: Event) -> None:
-        run, logged = self.run, len(self.run.log)
+        run, logged, asked = self.run, len(self.run.log), _asked(self.run.effect, event)
         run.feed(event)
         self.events.append(event)
         self._now = event.at if event.at is not None else self._now
@@ -111,4 +128,15 @@ class Branch:
                 decision = run.decision if row.trigger == "parsed" else None
                 typed = run.step in self.typed
                 number = len(self.moments) + 1
-                self.moments.append(Moment(number, entry, row, event, len(self.events), len(run.history), decision, typed))
+                so_far = (len(self.events), len(run.history))
+                self.moments.append(Moment(number, entry, row, event, *so_far, decision, typed, asked, run.summary))
+
+
+def _asked(effect: Effect | None, event: Event) -> tuple[ToolCall, ...]:
+    """The calls that a person is asked about with this event, or decides about."""
+    match effect, event:
+        case CallTools(calls=calls), ApprovalAsked(calls=asked):
+            return tuple(calls[i] for i in asked)
+        case AskApproval(calls=calls, asked=asked), ApprovalGiven():
+            return tuple(calls[i] for i in asked)
+    return ()

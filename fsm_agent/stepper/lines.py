@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from fsm_agent.language import Language
-from fsm_agent.stepper.page import Item, page_of, shown_messages, stopped
+from fsm_agent.stepper.items import Item
+from fsm_agent.stepper.page import page_of, shown_messages, stopped
 from fsm_agent.stepper.stepper import Stepper
 from fsm_agent.text import printable
 

@@ -8,51 +8,26 @@ from typing import assert_never
 import attrs
 
 from fsm_agent.diagrams.readings import number, words
-from fsm_agent.events import (
-    ApprovalAsked,
-    ApprovalGiven,
-    AttemptFailed,
-    Cancelled,
-    ContextCompacted,
-    Decision,
-    Event,
-    Final,
-    Malformed,
-    Message,
-    ModelFailed,
-    ModelReplied,
-    Observation,
-    RecordingEnded,
-    Reply,
-    Said,
-    ToolCalls,
-    ToolsFailed,
-    ToolsReturned,
-    UserSpoke,
-)
+from fsm_agent.diagrams.text import one_line
+from fsm_agent.events import Message
 from fsm_agent.guards import Guard, Reading
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
 from fsm_agent.outcome import halting_reading, message_of
 from fsm_agent.stepper.branch import Moment, Stop
+from fsm_agent.stepper.items import Item, items_of, requests_text, summed_up
 from fsm_agent.stepper.stepper import Stepper
 from fsm_agent.table import HALTED, INITIAL
 from fsm_agent.text import printable
-from fsm_agent.wording import details, heading
+from fsm_agent.wording import heading
 
 MOST_SHOWN = 4_000
 """Characters of one text that are shown; of a longer one, the rest is counted."""
 
+MOST_HEAD = 200
+"""Columns of a heading."""
 MOST_MESSAGES = 50
 """Of a longer history, the last are shown."""
-
-
-@attrs.frozen
-class Item:
-    """Something that was said or done: a heading, and its text."""
-
-    head: str
-    text: str
 
 
 @attrs.frozen
@@ -106,7 +81,7 @@ def page_of(stepper: Stepper, lang: Language) -> Page:
     reason = printable(row.reason) if row.reason is not None else ""
     dest = f"{HALTED}({reason})" if row.dest == HALTED else row.dest
     gauges = tuple(_gauge(reading, run.wiring.guards, lang) for reading in moment.taken.readings)
-    items = (*_of_moment(moment, lang), *_warnings(moment, run, lang))
+    items = tuple(_fit(item, lang) for item in items_of(moment, run, lang))
     ending = tuple(_ending(run, lang)) if row.dest == HALTED else ()
     return Page(
         title,
@@ -124,11 +99,18 @@ def page_of(stepper: Stepper, lang: Language) -> Page:
 
 def shown_messages(stepper: Stepper, lang: Language) -> tuple[Item, ...]:
     """The history at the cursor, as the model is shown it."""
-    run = stepper.branch.run
-    count = stepper.moment.messages if stepper.moment else len(stepper.script.pristine.history)
-    first = max(count - MOST_MESSAGES, 0)
-    earlier = [Item("…", lang.count("{n} earlier message", "{n} earlier messages", first))] if first else []
-    return (*earlier, *(_message(message, lang) for message in run.history[first:count]))
+    history, moment = stepper.branch.run.history, stepper.moment
+    count = moment.messages if moment else len(stepper.script.pristine.history)
+    hidden = summed_up(history, moment.summary if moment else None)
+    places = [place for place in range(count) if place not in hidden or place == hidden[0]]
+    earlier = len(places) - MOST_MESSAGES
+    items = [Item("…", lang.count("{n} earlier message", "{n} earlier messages", earlier))] if earlier > 0 else []
+    for place in places[-MOST_MESSAGES:]:
+        if moment and moment.summary and place in hidden:
+            items.append(_fit(Item(heading(moment.summary, lang), moment.summary.summary), lang))
+        else:
+            items.append(_message(history[place], lang))
+    return tuple(items)
 
 
 def stopped(stop: Stop, lang: Language) -> str:
@@ -148,6 +130,8 @@ def _place(stepper: Stepper, moment: Moment | None, lang: Language) -> str:
     say, end = lang.say, stepper.known_end
     if moment is None:
         place = say("before the first edge")
+    elif not moment.taken.step:
+        place = say("edge {k}, before step 1", k=moment.number)
     elif end is None:
         place = say("edge {k}, step {step}", k=moment.number, step=moment.taken.step)
     else:
@@ -160,7 +144,10 @@ def _place(stepper: Stepper, moment: Moment | None, lang: Language) -> str:
 def _asked(stepper: Stepper, lang: Language) -> str:
     if not stepper.asks_model:
         return ""
-    count = stepper.moment.messages if stepper.moment else len(stepper.script.pristine.history)
+    moment = stepper.moment
+    count = moment.messages if moment else len(stepper.script.pristine.history)
+    hidden = summed_up(stepper.branch.run.history, moment.summary if moment else None)
+    count -= max(len(hidden) - 1, 0)
     text = lang.count(
         "next, the model is asked; it is shown {n} message (m)", "next, the model is asked; it is shown {n} messages (m)", count
     )
@@ -173,63 +160,6 @@ def _gauge(reading: Reading, guards: tuple[Guard, ...], lang: Language) -> Gauge
     return Gauge(words(label, lang), reading.value, reading.limit, mark)
 
 
-def _of_moment(moment: Moment, lang: Language) -> Iterator[Item]:
-    if moment.decision is not None:
-        yield from _of_decision(moment.decision, lang)
-    elif moment.row.trigger != "observed":
-        yield from _of_event(moment.event, lang, typed=moment.typed)
-
-
-def _of_event(event: Event, lang: Language, *, typed: bool) -> Iterator[Item]:
-    say = lang.say
-    match event:
-        case ModelReplied(reply=reply):
-            yield Item(say("you said, as the model") if typed else say("the model said"), _cut(_said(reply), lang))
-        case ModelFailed(error=error, message=message):
-            yield Item(say("the model failed"), _cut(f"{error}: {message}", lang))
-        case ToolsReturned(observations=observations) | Cancelled(observations=observations):
-            for seen in observations:
-                yield Item(_returned(seen, lang), _cut(seen.text, lang))
-        case UserSpoke(text=text):
-            yield Item(say("a person said"), _cut(text, lang))
-        case AttemptFailed() | ContextCompacted() | ApprovalAsked() | ApprovalGiven():
-            yield Item(heading(event, lang), _cut(details(event, lang), lang))
-        case ToolsFailed(observations=observations):
-            yield Item(heading(event, lang), _cut(details(event, lang), lang))
-            for seen in observations:
-                yield Item(_returned(seen, lang), _cut(seen.text, lang))
-        case RecordingEnded():
-            return
-        case _:
-            assert_never(event)
-
-
-def _of_decision(decision: Decision, lang: Language) -> Iterator[Item]:
-    say = lang.say
-    match decision:
-        case ToolCalls(calls=calls, thought=thought):
-            if thought:
-                yield Item(say("thought"), _cut(thought, lang))
-            for call in calls:
-                yield Item(say("call"), _cut(str(call), lang))
-        case Final(answer=answer):
-            yield Item(say("answer"), _cut(answer, lang))
-        case Said(text=text):
-            yield Item(say("said to a person"), _cut(text, lang))
-        case Malformed(problem=problem):
-            yield Item(say("goes back to the model"), _cut(problem, lang))
-        case _:
-            assert_never(decision)
-
-
-def _warnings(moment: Moment, run: Run, lang: Language) -> Iterator[Item]:
-    """What a guard told the model on a nudge: the last messages of this moment."""
-    if moment.row.id == "nudge":
-        count = sum(reading.warns for reading in moment.taken.readings)
-        for message in run.history[moment.messages - count : moment.messages]:
-            yield Item(lang.say("warning to the model"), _cut(message.content, lang))
-
-
 def _ending(run: Run, lang: Language) -> Iterator[Item]:
     if run.reason != "final_answer":  # whose message is the answer, which is there already
         yield Item(lang.say("why"), _cut(message_of(run, lang), lang))
@@ -238,20 +168,15 @@ def _ending(run: Run, lang: Language) -> Iterator[Item]:
         yield Item(lang.say("step {step}", step=each.step), _cut(each.text, lang))
 
 
-def _returned(seen: Observation, lang: Language) -> str:
-    tool = printable(seen.tool)
-    return lang.say("{tool} failed ({kind})", tool=tool, kind=seen.kind) if seen.is_error else lang.say("{tool} returned", tool=tool)
-
-
 def _message(message: Message, lang: Language) -> Item:
-    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    return Item(
-        printable(f"{message.role} {message.tool}".strip()), _cut("\n".join(part for part in (message.content, *calls) if part), lang)
-    )
+    parts = (message.content, requests_text(message.tool_calls))
+    return _fit(Item(f"{message.role} {message.tool}".strip(), "\n".join(part for part in parts if part)), lang)
 
 
-def _said(reply: Reply) -> str:
-    return "\n".join(part for part in (reply.text, *(f"{call.name}({call.arguments})" for call in reply.tool_calls)) if part)
+def _fit(item: Item, lang: Language) -> Item:
+    """Fit for a terminal."""
+    head = one_line(f"{item.head} ({item.note})" if item.note else item.head, MOST_HEAD)
+    return Item(head, _cut(item.text, lang))
 
 
 def _cut(text: str, lang: Language) -> str:

@@ -12,7 +12,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from fsm_agent.language import Language
-from fsm_agent.stepper.page import Gauge, Item, Page
+from fsm_agent.stepper.items import Item
+from fsm_agent.stepper.page import Gauge, Page
 from fsm_agent.stepper.wrapping import wrapped
 from fsm_agent.table import HALTED, STATES
 

@@ -19,8 +19,9 @@ from rich.text import Text
 
 from fsm_agent.language import Language
 from fsm_agent.stepper.editing import ASK_FOR_PASTE, NO_PASTE, TypedLine
+from fsm_agent.stepper.items import Item
 from fsm_agent.stepper.keys import Input, from_windows
-from fsm_agent.stepper.page import Item, page_of, shown_messages, stopped
+from fsm_agent.stepper.page import page_of, shown_messages, stopped
 from fsm_agent.stepper.screen import Frame, fitted, list_frame, page_frame
 from fsm_agent.stepper.stepper import Stepper
 

@@ -14,21 +14,12 @@ import pytest
 
 from fsm_agent.machine import Run
 from fsm_agent.player import player_page
-from tests.browser.open_page import Opened
+from tests.browser.open_page import Opened, started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 AXE = "4.14.1"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,14 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser a file, closed before another file's tests. Skips where Chromium or Playwright is missing."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield started
-        started.close()
+    with started() as browser:
+        yield browser
 
 
 Open = Callable[..., Opened]

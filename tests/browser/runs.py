@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from fsm_agent.events import (
+    Approval,
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     ModelReplied,
     Observation,
     Reply,
     ToolRequest,
+    ToolSpec,
     ToolsReturned,
     Usage,
     UserSpoke,
 )
-from fsm_agent.guards import guards_from
+from fsm_agent.guards import classic, guards_from
 from fsm_agent.language import ENGLISH, Language
 from fsm_agent.machine import Run
+from fsm_agent.options import Options
 from fsm_agent.protocols import LineProtocol
 
 HOSTILE = (
@@ -72,4 +79,26 @@ def long_run(steps: int) -> Run:
         run.feed(ModelReplied(Reply(f"TOOL search q=topic number {step}", usage=Usage(1000 + step, 30)), step * 2.0))
         run.feed(ToolsReturned((Observation("search", f"Result {step}: {'lorem ipsum dolor sit amet ' * 8}"),), step * 2.0 + 1))
     run.feed(Cancelled(at=steps * 2.0 + 2))
+    return run
+
+
+def optional_run(lang: Language = ENGLISH) -> Run:
+    """A run with every option on: asked again, a person asked, summed up, and a last chance at the cap."""
+    tools = (ToolSpec("send", "Send a mail.", side_effects=True),)
+    options = Options(max_retries=2, approvals=True, compaction=True, last_chance=True, tool_servers=True)
+    run = Run("write to Ann", guards=classic(max_steps=3), protocol=LineProtocol(lang), tools=tools, options=options, run_id="r", at=100.0)
+    run.feed(AttemptFailed("RateLimitError", "429: slow down", 2.0, at=101.0))
+    run.feed(AttemptFailed("RateLimitError", "429: slow down", at=103.0))
+    run.feed(ModelReplied(Reply("TOOL send to=ann"), 104.0))
+    run.feed(ApprovalAsked((0,), 104.5))
+    run.feed(ApprovalGiven((Approval("no", "not before noon"),), 110.0))
+    run.feed(ToolsReturned((Observation("send", "denied by a person: not before noon", "denied"),), 110.0))
+    run.feed(ModelReplied(Reply("TOOL send to=bob"), 111.0))
+    run.feed(ApprovalAsked((0,), 111.5))
+    run.feed(ApprovalGiven((Approval("edit", arguments={"to": "eve"}),), 112.0))
+    run.feed(ToolsReturned((Observation("send", "sent"),), 113.0))
+    run.feed(ContextCompacted(4, "Ann was not written to, and Eve was.", at=114.0))
+    run.feed(ModelReplied(Reply("TOOL send to=ann,when=noon"), 115.0))
+    run.feed(ToolsReturned((Observation("send", "sent"),), 116.0))
+    run.feed(ModelReplied(Reply("FINAL both were written to"), 117.0))
     return run

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from fsm_agent.cli.sources import play
+from fsm_agent.language import Language, language
 from fsm_agent.machine import Run
 from fsm_agent.player import content_policy, player_fragment, player_script, player_style
 from fsm_agent.player.embed import safe_text
@@ -14,7 +16,7 @@ from fsm_agent.scenarios import built_in
 from fsm_agent.traces import Trace
 from fsm_agent.traces.record import header_of
 from tests.browser.conftest import Open
-from tests.browser.runs import BIG, HOSTILE, guarded_run, hostile_run, long_run
+from tests.browser.runs import BIG, HOSTILE, guarded_run, hostile_run, long_run, optional_run
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +128,60 @@ def test_every_reading_is_a_bar_against_its_limit(opened: Open) -> None:
     assert page.page.locator(".fsm-caption").all_inner_texts() == ["judged in Parsing, last at step 5", "judged in Observing, just now"]
     page.press("ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft")
     assert gauges()["errors"] == ("50%", "4 of 8 warns")
+
+
+def test_what_options_bring_is_shown(opened: Open) -> None:
+    page = opened(optional_run())
+    last = int(page.at.partition("/")[2])
+    shown = {}
+    for _ in range(last):
+        page.press("ArrowRight")
+        shown[page.way] = [" ".join(text.split()) for text in page.page.locator(".fsm-items .fsm-item.fsm-now").all_inner_texts()]
+        values = page.page.locator(".fsm-value").all_inner_texts()
+        assert all(re.fullmatch(r"–|\d+/\d+", value) for value in values), (page.way, values)
+    assert shown["Deciding → Decidingasked again"] == ["the model could not be asked now RateLimitError: 429: slow down"]
+    assert shown["Executing → Executinga person is asked"] == ["a person is asked now send{to=bob}"]
+    assert shown["Executing → Executinga person decided"] == ["changed it to {to=eve} now send{to=bob}"]
+    assert shown["Deciding → Decidingsummed up"] == ["summed up: 4 messages now Ann was not written to, and Eve was."]
+    assert shown["Observing → Decidinglast chance"] == [
+        "told to the model now The run is being stopped: max_steps. No tool can be called any more. Give your final answer now."
+    ]
+    assert shown["Parsing → Observinglast word"] == ["answer now both were written to"]
+    assert page.page.locator(".fsm-caption").all_inner_texts() == ["judged in Parsing, last at step 3", "judged in Observing, just now"]
+
+
+def test_a_summary_is_shown_in_place_of_the_messages_that_it_stands_for(opened: Open) -> None:
+    page = opened(optional_run())
+    page.page.locator(".fsm-messages summary").click()
+
+    def heads() -> list[str]:
+        page.drawn()
+        return page.page.locator(".fsm-history .fsm-item-head").all_inner_texts()
+
+    page.page.locator("input").fill("14")
+    assert heads() == ["system", "user", "assistant", "tool send", "assistant", "tool send"]
+    page.page.locator("input").fill("15")
+    assert heads() == ["system", "user", "summed up: 4 messages", "assistant", "tool send"]
+    assert page.one("number").inner_text() == "5"
+
+
+@pytest.mark.parametrize("code", ["en", "zh"])
+@pytest.mark.parametrize("made", [guarded_run, optional_run])
+def test_in_the_picture_no_words_lie_on_others_or_on_a_state(opened: Open, made: Callable[[Language], Run], code: str) -> None:
+    page = opened(made(language(code)), "#run=99")
+    assert (
+        page.ask(
+            """(() => {
+            const box = (each) => each.getBoundingClientRect();
+            const words = [...document.querySelectorAll(".fsm-edge .fsm-words")].map((each) => [each.textContent, box(each)]);
+            const states = [...document.querySelectorAll(".fsm-state:not(.fsm-halted)")].map((each) => [each.dataset.state, box(each)]);
+            const meet = (one, other) => Math.min(one.right, other.right) - Math.max(one.left, other.left) > 2
+                && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 4;
+            return words.flatMap(([text, one], i) => [...words.slice(i + 1), ...states].filter(([, other]) => meet(one, other)).map(([other]) => [text, other]));
+        })()"""
+        )
+        == []
+    )
 
 
 def test_space_plays_at_a_speed_and_stops_at_the_end(opened: Open, errors: Run) -> None:
@@ -266,12 +322,12 @@ def test_a_key_press_changes_as_little_in_a_run_of_2000_steps_as_in_one_of_20_st
 
 @pytest.mark.parametrize("width", [320, 1280])
 def test_nothing_is_wider_than_the_screen(opened: Open, width: int) -> None:
-    for run, last in ((hostile_run(), 7), (guarded_run(), 20)):
+    for run, last, least in ((hostile_run(), 7, 9.4), (guarded_run(), 20, 9.4), (optional_run(), 22, 8.5)):
         page = opened(run, f"#run={last}", width)
         page.page.locator(".fsm-messages summary").click()
         assert page.ask("document.documentElement.scrollWidth") <= width
         size = page.ask("document.querySelector('.fsm-svg').getScreenCTM().a * 11")
-        assert size > 9.4
+        assert size > least
 
 
 def test_light_and_dark_follow_the_reader(opened: Open, errors: Run) -> None:

@@ -1,12 +1,13 @@
-"""What was said and done on an edge, as headings and texts. Nothing is cut: of a long text the page shows the beginning first."""
+"""What was said and done on an edge, as headings and texts. Nothing is cut: whoever shows them does that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, assert_never
 
 import attrs
 
+from fsm_agent.context.steps import first_step
 from fsm_agent.diagrams.readings import number
 from fsm_agent.events import (
     ApprovalAsked,
@@ -15,9 +16,9 @@ from fsm_agent.events import (
     Cancelled,
     ContextCompacted,
     Decision,
-    Event,
     Final,
     Malformed,
+    Message,
     ModelFailed,
     ModelReplied,
     Observation,
@@ -32,8 +33,9 @@ from fsm_agent.events import (
 )
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
-from fsm_agent.stepper import Moment
-from fsm_agent.wording import details, heading
+from fsm_agent.stepper.branch import Moment
+from fsm_agent.table import PURE
+from fsm_agent.wording import details, heading, verdict
 
 Tone = Literal["plain", "call", "error", "answer"]
 TONES: tuple[Tone, ...] = ("plain", "call", "error", "answer")
@@ -54,12 +56,19 @@ def items_of(moment: Moment, run: Run, lang: Language) -> Iterator[Item]:
     """What came with an edge of ``run``: the event on an edge out of a waiting state, what was made of it on one out of a pure state."""
     if moment.decision is not None:
         yield from _of_decision(moment.decision, lang)
-    elif moment.row.trigger != "observed":
-        yield from _of_event(moment.event, lang)
-    elif moment.row.id == "nudge":
+    elif moment.row.source not in PURE:
+        yield from _of_event(moment, lang)
+    if moment.row.id == "nudge":
         count = sum(reading.warns for reading in moment.taken.readings)
         for message in run.history[moment.messages - count : moment.messages]:
             yield Item(lang.say("warning to the model"), message.content)
+    elif moment.row.spends == "the last chance":
+        yield Item(lang.say("told to the model"), run.history[moment.messages - 1].content)
+
+
+def summed_up(history: Sequence[Message], summary: ContextCompacted | None) -> range:
+    """The places of the messages in whose stead a model is shown the summary."""
+    return range(first_step(history), summary.covers) if summary is not None else range(0)
 
 
 def requests_text(requests: tuple[ToolRequest, ...]) -> str:
@@ -67,38 +76,43 @@ def requests_text(requests: tuple[ToolRequest, ...]) -> str:
     return "\n".join(f"{request.name}({request.arguments})" for request in requests)
 
 
-def _of_event(event: Event, lang: Language) -> Iterator[Item]:
-    say = lang.say
+def _of_event(moment: Moment, lang: Language) -> Iterator[Item]:
+    say, event = lang.say, moment.event
     match event:
         case ModelReplied(reply=reply):
             text = "\n".join(part for part in (reply.text, requests_text(reply.tool_calls)) if part)
-            yield Item(say("the model said"), text, note=_note(reply, lang))
+            yield Item(say("you said, as the model") if moment.typed else say("the model said"), text, note=_note(reply, lang))
         case ModelFailed(error=error, message=message):
             yield Item(say("the model failed"), f"{error}: {message}", "error")
         case ToolsReturned(observations=observations) | Cancelled(observations=observations):
-            for seen in observations:
-                yield from _of_observation(seen, lang)
+            yield from _of_observations(observations, lang)
         case UserSpoke(text=text):
             yield Item(say("a person said"), text)
-        case AttemptFailed() | ContextCompacted() | ApprovalAsked() | ApprovalGiven():
+        case AttemptFailed() | ContextCompacted():
             yield Item(heading(event, lang), details(event, lang), "error" if isinstance(event, AttemptFailed) else "plain")
+        case ApprovalAsked():
+            yield from (Item(say("a person is asked"), str(call), "call") for call in moment.asked)
+        case ApprovalGiven(approvals=approvals):
+            for call, each in zip(moment.asked, approvals, strict=True):
+                yield Item(verdict(each, lang), str(call), "error" if each.verdict == "no" else "call")
         case ToolsFailed(observations=observations):
             yield Item(heading(event, lang), details(event, lang), "error")
-            for seen in observations:
-                yield from _of_observation(seen, lang)
+            yield from _of_observations(observations, lang)
         case RecordingEnded():
             return
         case _:
             assert_never(event)
 
 
-def _of_observation(seen: Observation, lang: Language) -> Iterator[Item]:
-    if not seen.is_error:
-        yield Item(lang.say("{tool} returned", tool=seen.tool), seen.text)
-        return
-    yield Item(lang.say("{tool} failed ({kind})", tool=seen.tool, kind=seen.kind), seen.text, "error")
-    if seen.traceback is not None:
-        yield Item(lang.say("where it was raised (no model is shown this)"), seen.traceback, "call")
+def _of_observations(observations: Iterable[Observation], lang: Language) -> Iterator[Item]:
+    say = lang.say
+    for seen in observations:
+        if seen.is_error:
+            yield Item(say("{tool} failed ({kind})", tool=seen.tool, kind=seen.kind), seen.text, "error")
+        else:
+            yield Item(say("{tool} returned", tool=seen.tool), seen.text)
+        if seen.traceback is not None:
+            yield Item(say("where it was raised (no model is shown this)"), seen.traceback, "call")
 
 
 def _of_decision(decision: Decision, lang: Language) -> Iterator[Item]:
