@@ -22,6 +22,8 @@ from fsm_agent.cli import cli
 
 needs_pty = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a POSIX thing")
 
+WAIT_S = 60
+"""For what is bound to come, on the slowest machine."""
 HERE = re.compile(r"\x1b\[(\d+);(\d+)H")
 COLOURS = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|4[0-7]|9[0-7]|38|48)[;m]")
 
@@ -48,7 +50,7 @@ class Seen:
 
     def until(self, text: str) -> list[str]:
         """Wait until the screen shows ``text`` in its last row or elsewhere; give its rows."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + WAIT_S
         while not any(text in row for row in self.rows.values()):
             assert time.monotonic() < end, f"{text!r} did not come; the screen shows {self.screen}, raw {self.raw[-500:]!r}"
             self._read()
@@ -70,7 +72,7 @@ class Seen:
 
     def until_filled(self, count: int) -> dict[int, str]:
         """Wait until so many rows were written; give them."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + WAIT_S
         while len(self.rows) < count:
             assert time.monotonic() < end, self.raw
             self._read()
@@ -82,7 +84,9 @@ class Seen:
     def leave(self, keys: str = "q") -> int:
         """Press keys on which the program ends; give its exit code."""
         os.write(self._leader, keys.encode())
+        end = time.monotonic() + WAIT_S
         while self.child.poll() is None:
+            assert time.monotonic() < end, self.raw[-2000:]
             self._read()
         return self.child.returncode
 

@@ -124,12 +124,18 @@ def test_hostile_text_is_read_in_time_that_grows_with_its_length(kind: str) -> N
     text = HOSTILE[kind]
     for name in ("function_calling", "json_text", "react"):
         protocol = PROTOCOLS[name](language("en"))
-        spent = [_seconds(protocol, text[: len(text) // 8]), _seconds(protocol, text)]
-        assert spent[1] < 40 * spent[0] + 0.2, (name, spent)  # a quadratic reading would take 64 times as long
+        ratios: list[float] = []
+        while not ratios or (ratios[-1] > 40 and len(ratios) < 5):  # a machine that others slow down errs once, and not each time
+            ratios.append((_seconds(protocol, text) - FREE_S) / _seconds(protocol, text[: len(text) // 8]))
+        assert ratios[-1] <= 40, (name, ratios)  # a quadratic reading would take 64 times as long
+
+
+FREE_S = 0.2
+"""What is read so soon is no matter; of shorter times a clock tells nothing."""
 
 
 def _seconds(protocol: Protocol, text: str) -> float:
     start = time.process_time()
     protocol.parse(Reply(text, (ToolRequest("1", "a", text),)))
     protocol.parse(Reply(text))
-    return time.process_time() - start
+    return max(time.process_time() - start, 1e-9)

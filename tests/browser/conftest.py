@@ -14,7 +14,7 @@ import pytest
 
 from fsm_agent.machine import Run
 from fsm_agent.player import player_page
-from tests.browser.open_page import Opened, started
+from tests.browser.open_page import WAIT_S, Opened, started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -48,6 +48,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         file = tmp_path / f"{len(pages)}.html"
         file.write_text(player_page(what, "A run") if isinstance(what, Run) else what, encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)  # type: ignore[arg-type]  # keywords of Playwright's
+        context.set_default_timeout(WAIT_S * 1000)
         pages.append(Opened(context.new_page(), f"{file.as_uri()}{fragment}"))
         return pages[-1]
 

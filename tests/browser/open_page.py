@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
+WAIT_S = 60
+"""For what is bound to come, on the slowest machine."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -91,7 +93,7 @@ class Opened:
 
     def until(self, expression: str, value: object) -> None:
         """Wait until it is so. Asked from here: the page's policy lets nothing be evaluated within it."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + WAIT_S
         while (found := self.ask(expression)) != value and time.monotonic() < end:
             self.page.wait_for_timeout(20)
         assert found == value

@@ -191,8 +191,11 @@ def test_space_plays_at_a_speed_and_stops_at_the_end(opened: Open, errors: Run) 
     page.press("Space")
     page.until_at("8 / 8")
     assert page.one("play").get_attribute("aria-label") == "Play"
-    page.press("-", "-", "-", "-", "-", "Space")
-    assert (page.at, page.one("play").get_attribute("aria-label")) == ("0 / 8", "Pause")
+    page.press("-", "-", "-", "-", "-")
+    assert page.page.locator("select").input_value() == "0.5"
+    page.press("Space")
+    assert page.one("play").get_attribute("aria-label") == "Pause"
+    assert page.at != "8 / 8", "it begins anew"
     page.press("Space")
     assert page.one("play").get_attribute("aria-label") == "Play"
 
