@@ -7,10 +7,11 @@ BIN := $(VENV)/bin
 RUN := $(BIN)/fsm-agent
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
+REAL := $(VENV)/.real
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover check format diagrams diagrams-check messages lessons mutants bench clean
+.PHONY: help demo test test-real cover check format diagrams diagrams-check messages lessons mutants bench clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +28,10 @@ $(DEV): $(READY)
 	$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
+$(REAL): $(DEV)
+	@$(BIN)/python -m pip install --quiet --group real || { echo "make test-real needs the package xllamacpp, which cannot be installed" >&2; exit 1; }
+	@touch $@
+
 demo: $(READY) ## Run four scenarios, see why each stopped, and draw the paths they took
 	@mkdir -p out
 	@for name in a b c d; do \
@@ -38,6 +43,9 @@ demo: $(READY) ## Run four scenarios, see why each stopped, and draw the paths t
 
 test: $(DEV) ## Run the tests
 	$(BIN)/python -m pytest -n auto
+
+test-real: $(REAL) ## Run the loop with a real, small model on this machine (downloads 130 MB, once)
+	@$(BIN)/python -m tests.real
 
 CORE := fsm_agent/table.py,fsm_agent/machine/*,fsm_agent/events.py,fsm_agent/guards/*,fsm_agent/protocols/*,fsm_agent/traces/*
 CORE_TESTS := table machine search conformance guards_* *protocol* traces recordings_* ledger cli_import driver
