@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fsm_agent.cli import cli
+from fsm_agent.traces.record import encode, header_of
+from tests.browser.runs import optional_run
 
 
 def chat(ident: str, script: str, **told: object) -> dict[str, Any]:
@@ -82,6 +84,25 @@ def test_the_machine_of_a_ledger_has_the_guards_that_are_asked_for() -> None:
     assert title("runs.db", "--view", "machine") == "The machine: 5 states, 13 edges, 4 halt reasons"
     assert title("runs.db", "--view", "machine", "--guards", "classic") == "The machine: 5 states, 15 edges, 6 halt reasons"
     assert title("machine", "--guards", "classic") == "The machine: 5 states, 15 edges, 6 halt reasons"
+
+
+def test_the_machine_of_a_trace_has_the_edges_of_its_options() -> None:
+    run = optional_run()
+    Path("options.jsonl").write_bytes(b"".join(encode(entry) for entry in (header_of(run, "Options"), *run.log)))
+    assert title("options.jsonl", "--view", "machine") == "The machine: 5 states, 27 edges, 8 halt reasons"
+    assert title("options.jsonl") == "Options: Halted(max_steps) at step 4, 4 model calls"
+    assert draw("options.jsonl", "-o", "options.html").exit_code == 0
+    assert 'aria-label="The machine: 5 states, 27 edges, 8 halt reasons"' in Path("options.html").read_text(encoding="utf-8")
+
+
+def test_labels_are_in_the_language_that_is_asked_for_whatever_that_of_the_run_is() -> None:
+    assert CliRunner().invoke(cli, ["run", "a", "--trace", "a.jsonl", "--lang", "zh"]).exit_code == 0
+    assert title("a.jsonl") == "Scenario a: Halted(final_answer) at step 4, 4 model calls"
+    assert title("a.jsonl", "--view", "unrolled") == "Scenario a: Halted(final_answer) at step 4, 4 model calls"
+    for form, lang in (("html", '<html lang="en">'), ("mermaid", "tool call")):
+        assert lang in draw("a.jsonl", "--format", form).stdout
+    chinese = CliRunner().invoke(cli, ["draw", "runs.db", "--run", "1", "--lang", "zh"]).stdout
+    assert "第 1 步\n  Deciding  -> Parsing    模型回复" in chinese
 
 
 # --- many runs ---------------------------------------------------------------------------------------------------

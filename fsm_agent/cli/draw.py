@@ -97,7 +97,7 @@ def draw(
         asked = Chosen(sources or ("machine",), lang=lang, **chosen)
         keep_apart([source for source in (*sources, asked.against) if source and is_path(source)], {"--output": output})
         if live:
-            draw_live(asked, view, output, lambda run, title: _drawn(run, title, view, form, theme, lang if legend else None))
+            draw_live(asked, view, output, lambda run, title: _drawn(run, title, view, form, theme, lang, legend=legend))
         elif form == "html":
             _put(_player(asked, view), output, form)
         else:
@@ -120,11 +120,12 @@ def _picture(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat"
         )
     match view or draw_runs.usual_view(chosen):
         case "path":
-            return path_view(*chosen.run())
+            return path_view(*chosen.run(), chosen.lang)
         case "unrolled":
-            return unrolled_view(*chosen.run())
+            return unrolled_view(*chosen.run(), chosen.lang)
         case "machine":
-            return machine_view(chosen.run()[0].wiring.guards if chosen.is_one_run else chosen.guards, chosen.lang)
+            run = chosen.run()[0] if chosen.is_one_run else None
+            return machine_view(run.wiring.guards if run else chosen.guards, chosen.lang, run.options.features if run else ())
         case "heat":
             return draw_runs.heat(chosen)
         case "diff":
@@ -138,32 +139,35 @@ def _player(chosen: Chosen, view: Literal["path", "unrolled", "machine", "heat",
 
     if chosen.sources == ("machine",) or (view or usual_view(chosen)) != "path":
         raise Fault("a page (html) steps through one run: name a scenario, a trace, or with --run one run of several")
-    return player_page(*chosen.run()).encode()
+    return player_page(*chosen.run(), chosen.lang).encode()
 
 
-def _drawn(run: Run, title: str, view: str | None, form: str, theme: str | None, legend: Language | None) -> bytes:
-    """The picture of a run that is followed; ``legend``: the language of its legend, where there is one."""
+def _drawn(run: Run, title: str, view: str | None, form: str, theme: str | None, lang: Language, *, legend: bool) -> bytes:
+    """The picture of a run that is followed."""
     from fsm_agent.diagrams import path_view, render, unrolled_view, with_legend
 
     if form == "html":
         from fsm_agent.player import player_page
 
-        return player_page(run, title).encode()
-    picture = unrolled_view(run, title) if view == "unrolled" else path_view(run, title)
-    return render(with_legend(picture, legend) if legend else picture, form, theme or "light")
+        return player_page(run, title, lang).encode()
+    picture = unrolled_view(run, title, lang) if view == "unrolled" else path_view(run, title, lang)
+    return render(with_legend(picture, lang) if legend else picture, form, theme or "light")
 
 
-def draw_run(run: Run, title: str, output: Path, form: str | None) -> None:
-    """Draw the path of ``run`` into a file. Raises ``Fault`` for an unknown ending, ``OSError`` where it cannot be written."""
+def draw_run(run: Run, title: str, output: Path, form: str | None, lang: Language | None = None) -> None:
+    """Draw the path of ``run`` into a file; ``lang`` is by default the language in which its model was spoken to.
+
+    Raises ``Fault`` for an unknown ending, ``OSError`` where it cannot be written.
+    """
     from fsm_agent.diagrams import path_view
 
     form = format_of(output, form)
     if form == "html":
         from fsm_agent.player import player_page
 
-        _put(player_page(run, title).encode(), output, form)
+        _put(player_page(run, title, lang).encode(), output, form)
     else:
-        write(path_view(run, title), output, form)
+        write(path_view(run, title, lang), output, form)
 
 
 def _check_looks(form: str, theme: str | None, *, legend: bool) -> None:

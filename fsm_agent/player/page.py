@@ -60,7 +60,7 @@ def player_fragment(run: Run, title: str, id: str, lang: Language | None = None,
     lang = lang or run.protocol.lang
     say = lang.say
     view = path_view(run, "", lang)
-    machine = machine_view(run.wiring.guards, lang)
+    machine = machine_view(run.wiring.guards, lang, run.options.features)
     none = "" if run.wiring.guards else f"<p>{escape(say('This run has no guards.'))}</p>"
     told = {
         "id": id,
