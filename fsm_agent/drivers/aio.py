@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fsm_agent.drivers.approvals import Approver, Policy, as_approval, requests
-from fsm_agent.drivers.calls import cancelled_observation, dead_observation, too_late, up_at
+from fsm_agent.drivers.approvals import ApprovalRequest, Approver, Policy, as_approval, requests
 from fsm_agent.drivers.session import Session, jittered
 from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
+from fsm_agent.drivers.tasks import Calls, Waits, thread
+from fsm_agent.drivers.threads import Raised
 from fsm_agent.drivers.watching import Hook, Watcher
-from fsm_agent.events import (
-    ApprovalGiven,
-    AskApproval,
-    AskModel,
-    CallTools,
-    Cancelled,
-    ContextCompacted,
-    Event,
-    Message,
-    Observation,
-    ToolCall,
-)
+from fsm_agent.events import ApprovalGiven, AskApproval, AskModel, Cancelled, ContextCompacted, Effect, Event, Message, Reply, ToolSpec
 from fsm_agent.guards import Guard
-from fsm_agent.models.base import AnyModel, ChatModel, OnText, aask, is_async
+from fsm_agent.models.base import AnyModel, ChatModel, OnText, is_async
+from fsm_agent.models.reply import as_reply
 from fsm_agent.protocols import Protocol
-from fsm_agent.tools import Tool, observe
-from fsm_agent.tools.base import timed_out
-from fsm_agent.tools.errors import ToolServerDead
+from fsm_agent.tools import Tool
+from fsm_agent.traces.record import Trace
 
 if TYPE_CHECKING:
     from fsm_agent.context import Context
@@ -67,214 +55,148 @@ async def arun(
     return await adriven(prepare(task, model, tools, guards, protocol, lang, title, chosen), trace)
 
 
-async def adriven(setup: Setup, trace: str | PathLike[str] | None, written: int | None = None) -> Result:
+async def adriven(setup: Setup, trace: str | PathLike[str] | None, read: Trace | None = None) -> Result:
     """Drive what was set up, and write its record. Raises as ``arun`` does."""
     try:
-        with setup.recording(trace, written):
-            await _drive(setup.session)
+        with setup.recording(trace, read):
+            await _Driver(setup.session).drive()
     finally:
         if setup.owned and isinstance(setup.session.model, ChatModel):
             await setup.session.model.aclose()
     return setup.result()
 
 
-async def _drive(session: Session) -> None:
-    machine, stop = session.machine, session.stop
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    session.begin()
-    try:
-        with stop.waking(lambda: loop.call_soon_threadsafe(_interrupt, task)):
-            while (effect := machine.effect) is not None:
-                event: Event | None
-                cancelled: asyncio.CancelledError | None = None
-                batch = _Batch(session, effect) if isinstance(effect, CallTools) else None
-                try:
-                    if stop.asked:
+class _Driver:
+    """One run as its task drives it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._waits = Waits()
+        self._is_async = is_async(session.model)
+        self._asked = False
+        """The model was asked in this step."""
+        self._calls: Calls | None = None
+        """Those that are being made."""
+
+    async def drive(self) -> None:
+        """Perform the machine's effects until it has halted or waits for a person. Raises ``CancelledError`` after recording it."""
+        session = self._session
+        machine, stop = session.machine, session.stop
+        try:
+            session.begin()
+            with stop.waking(self._waits.wake):
+                while (effect := machine.effect) is not None:
+                    event: Event | None = None
+                    ended: BaseException | None = None
+                    if not stop.asked:
+                        try:
+                            with self._waits:
+                                event = await self._performed(effect)
+                        except (asyncio.CancelledError, KeyboardInterrupt) as error:
+                            event, ended = self._cancelled(effect), error
+                    if event is None:
+                        if not stop.asked:
+                            return
                         event = session.stopped()
-                    elif isinstance(effect, AskModel):
-                        event = await _ask(session, effect)
-                    elif isinstance(effect, AskApproval):
-                        event = await _approved(session, effect)
-                    else:
-                        event = session.approval_needed(effect) or await batch.made()  # type: ignore[union-attr]  # made above
-                except asyncio.CancelledError as error:
-                    if task is not None and stop.asked and task.cancelling() == 1:
-                        task.uncancel()  # by ``Run.cancel``, not by whoever awaits this
-                    else:
-                        cancelled = error
-                    event = (
-                        batch.as_cancelled()
-                        if batch
-                        else session.stopped()
-                        if isinstance(effect, AskApproval)
-                        else Cancelled(at=time.time())
-                    )
-                if event is None:
-                    return
-                session.feed(event)
-                if cancelled is not None:
-                    raise cancelled
-    finally:
-        session.end()
+                    session.feed(event)
+                    if ended is not None and (self._waits.cancelled or not stop.asked or isinstance(ended, KeyboardInterrupt)):
+                        raise ended
+        finally:
+            session.end()
 
+    async def _performed(self, effect: Effect) -> Event | None:
+        if isinstance(effect, AskModel):
+            return await self._ask(effect)
+        if isinstance(effect, AskApproval):
+            return await self._approved(effect)
+        session = self._session
+        if (question := session.approval_needed(effect)) is not None:
+            return question
+        self._calls = None
+        for index in list(session.interrupted):
+            answer = await self._answer(session.question_of(effect, index)) if session.approve else None
+            session.resettle(effect, index, answer)
+        self._calls = Calls(session, session.with_settled(effect))
+        return await self._calls.made()
 
-def _interrupt(task: asyncio.Task[Any] | None) -> None:
-    """End what the driver waits for."""
-    if task is not None and not task.done():
-        task.cancel()
+    def _cancelled(self, effect: Effect) -> Cancelled:
+        """The run was cancelled while the effect was performed."""
+        if isinstance(effect, AskModel):
+            return Cancelled(at=time.time(), asked=self._asked)
+        if isinstance(effect, AskApproval) or self._calls is None:
+            return self._session.stopped()
+        return self._calls.cancelled()
 
-
-async def _ask(session: Session, effect: AskModel) -> Event:
-    model = session.model
-    try:
+    async def _ask(self, effect: AskModel) -> Event:
+        session = self._session
+        self._asked = effect.attempt > 1
         if effect.delay_s:
             await asyncio.sleep(jittered(effect.delay_s))
-        if session.context is not None and (event := await _compacted(session, effect)) is not None:
+        if session.context is not None and (event := await self._compacted(effect)) is not None:
             return event
         shown, tools = session.question(effect)
-        reply = await aask(model if isinstance(model, ChatModel) or is_async(model) else _carrying(model), shown, tools, session.on_text)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        raise
-    except _Carried as carried:
-        return session.failed(carried.error)
-    except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
-        return session.failed(error)
-    return session.replied(shown, reply)
+        self._asked = True
+        said = await self._said(shown, tools)
+        return session.failed(said.error) if isinstance(said, Raised) else session.replied(shown, said)
 
-
-async def _compacted(session: Session, effect: AskModel) -> ContextCompacted | None:
-    """A summary of the conversation's beginning, where one is due; where it cannot be made, the run goes on without."""
-    covers = session.due(effect)
-    if covers is None or session.context is None:
-        return None
-    try:
-        made = await session.context.asummarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
-    except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
-        return None
-    return ContextCompacted(made.covers, made.text, made.usage, time.time())
-
-
-async def _approved(session: Session, effect: AskApproval) -> ApprovalGiven | None:
-    if session.approve is None:
-        return None
-    given = []
-    for request in requests(session.machine, effect, session.tools):
-        said: Any = session.approve(request)
-        answer = as_approval(await said if inspect.isawaitable(said) else said)
-        if answer is None:
-            return None
-        given.append(answer)
-    return ApprovalGiven(tuple(given), time.time())
-
-
-class _Carried(Exception):
-    """What a sync model raised in its thread: some exceptions (``StopIteration``, ``GeneratorExit``) cannot pass from one as they are."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(str(type(error).__name__))
-        self.error = error
-
-
-def _carrying(model: Callable[[Sequence[Message]], Any]) -> Callable[[Sequence[Message]], Any]:
-    def asked(messages: Sequence[Message]) -> Any:
+    async def _said(self, shown: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Reply | Raised:
+        """The model's reply, or whatever it raised: that is an event of the run, SystemExit too."""
+        model: Any = self._session.model
+        said: Any
         try:
-            return model(messages)
-        except (KeyboardInterrupt, asyncio.CancelledError):
+            if isinstance(model, ChatModel):
+                said = await model.aask(shown, tools, on_text=self._session.shows)
+            else:
+                said = model(shown) if self._is_async else await thread(lambda: model(shown), "model")
+                if inspect.isawaitable(said):
+                    said = await said
+            if not isinstance(said, Raised):
+                return as_reply(said)
+        except asyncio.CancelledError as error:
+            if self._waits.cancelled:
+                raise
+            return Raised(error)
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            raise _Carried(error) from error
+        except BaseException as error:  # noqa: BLE001  # as said above
+            return Raised(error)
+        raised: Raised = said
+        if isinstance(raised.error, KeyboardInterrupt):
+            raise raised.error
+        return raised
 
-    return asked
-
-
-class _Batch:
-    """The calls of one reply, each a task."""
-
-    def __init__(self, session: Session, effect: CallTools) -> None:
-        self._session = session
-        self._calls = effect.calls
-        self._lang = session.machine.protocol.lang
-        self._until: float | None = None
-        self._slots = asyncio.Semaphore(session.max_parallel)
-        self._started: set[int] = set()
-        self._effect = effect
-        self._seen: dict[int, Observation] = {}
-        self._dead: ToolServerDead | None = None
-
-    async def made(self) -> Event:
-        """Make the calls that are not settled. Raises ``CancelledError``; those that run are then cancelled or abandoned."""
+    async def _compacted(self, effect: AskModel) -> ContextCompacted | None:
+        """A summary of the conversation's beginning, where one is due; where it cannot be made, the run goes on without."""
         session = self._session
-        for index in list(session.interrupted):
-            said: Any = session.approve(session.question_of(self._effect, index)) if session.approve else None
-            session.resettle(self._effect, index, await said if inspect.isawaitable(said) else said)
-        effect = session.with_settled(self._effect)
-        self._seen = {index: each for index, each in enumerate(effect.settled) if each is not None}
-        self._until = session.until()
-        waiting = [index for index in range(len(self._calls)) if index not in self._seen]
-        if len(waiting) == 1:
-            await self._one(waiting[0], self._calls[waiting[0]])
-        elif waiting:
-            async with asyncio.TaskGroup() as group:
-                for index in waiting:
-                    group.create_task(self._one(index, self._calls[index]))
-        return self._session.returned(tuple(self._seen[index] for index in range(len(self._calls))), self._dead)
-
-    def as_cancelled(self) -> Cancelled:
-        """One observation a call, where nothing is waited for any more."""
-        observations = tuple(
-            self._seen.get(index) or cancelled_observation(call, self._lang, started=index in self._started)
-            for index, call in enumerate(self._calls)
-        )
-        return Cancelled(observations, time.time())
-
-    async def _one(self, index: int, call: ToolCall) -> None:
-        async with self._slots:
-            begun = time.monotonic()
-            if self._until is not None and begun >= self._until:
-                self._seen[index] = too_late(call, self._lang)
-                return
-            call = self._session.machine.keyed(index, call)
-            tool = self._session.tools.get(call.name)
-            up = up_at(tool, begun, self._until)
-            self._started.add(index)
-            self._session.calls(index, call)
-            try:
-                async with asyncio.timeout(None if up is None else up - begun):
-                    seen = await self._observed(tool, call)
-            except TimeoutError:
-                seen = timed_out(call, self._lang, time.monotonic() - begun)
-            except ToolServerDead as error:
-                self._dead, seen = error, dead_observation(call, error)
-            self._seen[index] = seen
-            self._session.called(index, seen)
-
-    async def _observed(self, tool: Tool | None, call: ToolCall) -> Observation:
-        if tool is not None and tool.is_awaited:
-            return await tool.aobserve(call, self._lang)
-        return await _in_thread(lambda: observe(self._session.tools, call, self._lang))
-
-
-async def _in_thread(work: Callable[[], Observation]) -> Observation:
-    """Do ``work`` in a thread of its own, which can be abandoned: it holds up neither other tasks nor the end of the process."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Observation] = loop.create_future()
-
-    def settle(result: Observation | BaseException) -> None:
-        if done.cancelled():
-            return
-        if isinstance(result, BaseException):
-            done.set_exception(asyncio.CancelledError() if isinstance(result, KeyboardInterrupt) else result)
-        else:
-            done.set_result(result)
-
-    def target() -> None:
+        covers = session.due(effect)
+        if covers is None or session.context is None:
+            return None
         try:
-            result: Observation | BaseException = work()
-        except BaseException as error:  # noqa: BLE001  # it is raised where the work is awaited
-            result = error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result)
+            made = await session.context.asummarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
+        except asyncio.CancelledError:
+            if self._waits.cancelled:
+                raise
+            return None
+        except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
+            return None
+        return ContextCompacted(made.covers, made.text, made.usage, time.time())
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(target,), name="tool", daemon=True).start()
-    return await done
+    async def _approved(self, effect: AskApproval) -> ApprovalGiven | None:
+        session = self._session
+        if session.approve is None:
+            return None
+        given = []
+        for request in requests(session.machine, effect, session.tools):
+            answer = as_approval(await self._answer(request))
+            if answer is None:
+                return None
+            given.append(answer)
+        return ApprovalGiven(tuple(given), time.time())
+
+    async def _answer(self, request: ApprovalRequest) -> object:
+        """What the person says. Who asks with a plain function does it in a thread, and holds up nobody."""
+        approve: Any = self._session.approve
+        said = approve(request) if is_async(approve) else await thread(lambda: approve(request), "approval")
+        if isinstance(said, Raised):
+            raise said.error
+        return await said if inspect.isawaitable(said) else said

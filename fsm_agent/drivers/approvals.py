@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import attrs
+import msgspec
 
 from fsm_agent.events import Approval, AskApproval, ToolCall, ToolCalls
 from fsm_agent.machine import Run
+from fsm_agent.machine.fitting import VERDICTS
+from fsm_agent.models.base import is_async
+from fsm_agent.text import well_formed
 from fsm_agent.tools import Tool
 
 Policy = Literal["side_effects", "always", "never"] | Collection[str] | Callable[[ToolCall], bool]
@@ -40,18 +45,26 @@ Approver = Callable[[ApprovalRequest], Answer] | Callable[[ApprovalRequest], Awa
 """Asks the person. What is awaited needs ``arun``."""
 
 Approvals = Approver | Mapping[str, Approval | bool] | Approval | bool
-"""What a run that waits is gone on with: an approver, answers by the calls' keys, or one answer to all."""
+"""What a run that waits is gone on with: an approver, answers by the calls' keys, or one answer to all that are asked about."""
 
 
 def checked_policy(policy: Any) -> Policy:
     """Raises ``ValueError`` or ``TypeError`` for what is no policy."""
     if isinstance(policy, str) and policy not in WORDS:
         raise ValueError(f"policy is {policy!r}; it must be one of {', '.join(WORDS)}, a list of tools' names, or a function of a call")
-    if not isinstance(policy, str) and not callable(policy):
-        if not isinstance(policy, Collection) or not all(isinstance(name, str) for name in policy):
-            raise TypeError(f"policy is {policy!r}; it must be one of {', '.join(WORDS)}, a list of tools' names, or a function of a call")
-        policy = frozenset(policy)
-    return cast("Policy", policy)
+    if isinstance(policy, str) or (callable(policy) and not is_async(policy)):
+        return cast("Policy", policy)
+    if not isinstance(policy, Collection) or not all(isinstance(name, str) for name in policy):
+        raise TypeError(f"policy is {policy!r}; it must be one of {', '.join(WORDS)}, a list of tools' names, or a function of a call")
+    return frozenset(policy)
+
+
+def check_names(policy: Policy, tools: Collection[str]) -> None:
+    """Raises ``ValueError`` for a policy that names a tool which is not there: it would ask about nothing."""
+    if isinstance(policy, str) or callable(policy):
+        return
+    if unknown := [name for name in policy if name not in tools]:
+        raise ValueError(f"policy names the tool {min(unknown)!r}, which is not there; the tools are {', '.join(tools) or 'none'}")
 
 
 def may_ask(policy: Policy, tools: Iterable[Tool]) -> bool:
@@ -62,8 +75,15 @@ def may_ask(policy: Policy, tools: Iterable[Tool]) -> bool:
 
 
 def asked_about(policy: Policy, calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> tuple[int, ...]:
-    """The calls that a person has to agree to, by their places. One that cannot be made, as its tool is unknown, is not asked about."""
-    return tuple(index for index, call in enumerate(calls) if call.name in tools and _is_asked_about(policy, call, tools[call.name]))
+    """The calls that a person has to agree to, by their places.
+
+    Not asked about, nor shown to a policy, is one that cannot be made, as its tool is unknown or does not take such arguments.
+    """
+    return tuple(
+        index
+        for index, call in enumerate(calls)
+        if (tool := tools.get(call.name)) is not None and tool.takes(call) and _is_asked_about(policy, call, tool)
+    )
 
 
 def _is_asked_about(policy: Policy, call: ToolCall, tool: Tool) -> bool:
@@ -84,16 +104,36 @@ def requests(run: Run, effect: AskApproval, tools: Mapping[str, Tool]) -> list[A
 
 
 def as_approval(answer: object) -> Approval | None:
-    """An answer as it is kept. Raises ``TypeError`` for what is none."""
-    if answer is None or isinstance(answer, Approval):
-        return answer
+    """An answer as it is kept. Raises ``TypeError`` for what is none, ``ValueError`` for an ``Approval`` that cannot be meant so."""
     if isinstance(answer, bool):
         return Approval("yes" if answer else "no")
-    raise TypeError(f"{answer!r} is no answer to an approval request; it must be an Approval, True, False, or None for none yet")
+    if answer is None:
+        return None
+    if not isinstance(answer, Approval):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError(f"{answer!r} is no answer to an approval request; it must be an Approval, True, False, or None for none yet")
+    if answer.verdict not in VERDICTS:
+        raise ValueError(f"the verdict of an approval is {answer.verdict!r}; it must be one of {', '.join(VERDICTS)}")
+    if not isinstance(answer.words, str):
+        raise TypeError(f"the words of an approval are {answer.words!r}; they must be text")
+    if answer.verdict != "edit":
+        return Approval(answer.verdict, well_formed(answer.words))
+    if answer.arguments is None:
+        raise ValueError("an approval with the verdict 'edit' needs the arguments to call the tool with")
+    try:
+        arguments = msgspec.json.decode(msgspec.json.encode(answer.arguments), type=dict[str, Any])
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"an approval's arguments must be a JSON object: {error}") from None
+    return Approval("edit", well_formed(answer.words), arguments)
 
 
 def approver_of(approvals: Approvals | None) -> Approver | None:
-    """Who answers. Raises ``TypeError`` for what cannot."""
+    """Who answers. Raises as ``as_approval`` does.
+
+    One answer to all is an answer to what a run waits for. It is none to whether a call that was interrupted shall be made again: that
+    takes a function, or an answer by its key.
+    """
     if approvals is None or callable(approvals):
         return approvals
     if isinstance(approvals, Mapping):
@@ -104,4 +144,4 @@ def approver_of(approvals: Approvals | None) -> Approver | None:
 
         return look_up
     one = as_approval(approvals)
-    return lambda _request: one
+    return lambda request: None if request.interrupted else one

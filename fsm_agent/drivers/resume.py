@@ -15,11 +15,10 @@ import attrs
 
 from fsm_agent.drivers.approvals import Approvals, Policy, approver_of
 from fsm_agent.drivers.session import Session
-from fsm_agent.drivers.setup import Choices, Result, Setup, asked_model, by_name
+from fsm_agent.drivers.setup import Choices, Result, Setup, asked_model, by_name, check_price
 from fsm_agent.drivers.watching import Hook, Watcher
 from fsm_agent.events import AskApproval, CallTools
 from fsm_agent.guards import Guard
-from fsm_agent.machine import Run
 from fsm_agent.models.base import AnyModel, OnText
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool
@@ -60,11 +59,8 @@ def resume(
     chosen = Choices(
         max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
     )
-    setup, written = _prepared(trace, approvals, model, tools, guards, protocol, chosen)
-    if setup.session.machine.reason is not None:
-        return setup.result()
-    path = None if isinstance(trace, Trace) else trace
-    return driven(setup, path, written)
+    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen)
+    return taken.setup.result() if taken.is_over else driven(taken.setup, taken.path, taken.read)
 
 
 async def aresume(
@@ -87,14 +83,27 @@ async def aresume(
     chosen = Choices(
         max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
     )
-    setup, written = _prepared(trace, approvals, model, tools, guards, protocol, chosen)
-    if setup.session.machine.reason is not None:
-        return setup.result()
-    path = None if isinstance(trace, Trace) else trace
-    return await adriven(setup, path, written)
+    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen)
+    return taken.setup.result() if taken.is_over else await adriven(taken.setup, taken.path, taken.read)
 
 
-def _prepared(
+@attrs.frozen
+class _TakenUp:
+    """A run as its record left it."""
+
+    setup: Setup
+    path: str | PathLike[str] | None
+    """The file, which is gone on with; None: nothing is written."""
+    read: Trace
+
+    @property
+    def is_over(self) -> bool:
+        """It has halted, and its record is whole: there is nothing to do."""
+        whole = len(self.setup.record.log) == len(self.read.log) and not self.read.cut_off
+        return self.setup.session.machine.reason is not None and (whole or self.path is None)
+
+
+def _taken_up(
     trace: str | PathLike[str] | Trace,
     approvals: Approvals | None,
     model: AnyModel | str,
@@ -102,37 +111,38 @@ def _prepared(
     guards: Sequence[Guard] | None,
     protocol: Protocol | None,
     chosen: Choices,
-) -> tuple[Setup, int]:
-    """The run as its record left it, and how many entries of its log are recorded."""
-    recorded = trace if isinstance(trace, Trace) else load(trace)
-    machine = recorded.replay(guards, protocol=protocol)
-    if list(machine.log[: len(recorded.log)]) != list(recorded.log):
+) -> _TakenUp:
+    path = None if isinstance(trace, Trace) else trace
+    read = trace if isinstance(trace, Trace) else load(trace)
+    machine = read.replay(guards, protocol=protocol)
+    if list(machine.log[: len(read.log)]) != list(read.log):
         raise TraceError("the record does not hold: its events give other edges than those recorded; see fsm-agent verify")
     named = by_name(tools)
-    if missing := [spec.name for spec in recorded.header.tools if spec.name not in named]:
+    if missing := [spec.name for spec in read.header.tools if spec.name not in named]:
         raise ValueError(f"the run was begun with the tool {missing[0]!r}; give it, too")
-    _check_keys(machine, approvals)
     asked = asked_model(model)
+    check_price(asked, machine.wiring.guards, chosen.context)
     session = chosen.session(machine, asked, named)
     if isinstance(machine.effect, CallTools):
-        _take_up(session, recorded, machine.effect)
-    record = attrs.evolve(recorded, log=machine.log, notes=(), own_guards=machine.wiring.guards, own_protocol=machine.protocol)
-    return Setup(session, record, owned=isinstance(model, str)), len(recorded.log)
+        _take_notes(session, read, machine.effect)
+    _check_keys(session, approvals)
+    record = attrs.evolve(read, log=machine.log, notes=(), cut_off=False, own_guards=machine.wiring.guards, own_protocol=machine.protocol)
+    return _TakenUp(Setup(session, record, owned=isinstance(model, str)), path, read)
 
 
-def _check_keys(machine: Run, approvals: Approvals | None) -> None:
+def _check_keys(session: Session, approvals: Approvals | None) -> None:
+    """Raises ``ValueError`` for an answer to a question that nobody asks."""
     if not isinstance(approvals, Mapping):
         return
-    waits = (
-        [machine.keyed(index, machine.effect.calls[index]).key for index in machine.effect.asked]
-        if isinstance(machine.effect, AskApproval)
-        else []
-    )
+    machine = session.machine
+    calls = machine.effect.calls if isinstance(machine.effect, AskApproval | CallTools) else ()
+    asked = machine.effect.asked if isinstance(machine.effect, AskApproval) else session.interrupted
+    waits = [machine.keyed(index, calls[index]).key for index in asked]
     if unknown := [key for key in approvals if key not in waits]:
         raise ValueError(f"no call with the key {unknown[0]!r} waits for an approval; {', '.join(waits) or 'none'} does")
 
 
-def _take_up(session: Session, recorded: Trace, effect: CallTools) -> None:
+def _take_notes(session: Session, recorded: Trace, effect: CallTools) -> None:
     """What the notes tell of the step that was broken off: what its calls came to, and of which nobody knows that."""
     begun: set[int] = set()
     for _, note in recorded.notes:

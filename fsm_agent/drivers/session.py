@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from fsm_agent.drivers import outcomes
 from fsm_agent.drivers.approvals import ApprovalRequest, Approver, Policy, as_approval, asked_about
 from fsm_agent.drivers.stopping import Stop
 from fsm_agent.drivers.watching import Watcher
 from fsm_agent.events import (
-    ERROR_PREFIX,
     ApprovalAsked,
+    AskApproval,
     AskModel,
     AttemptFailed,
     CallTools,
     Cancelled,
     Event,
     Message,
+    Messages,
     ModelFailed,
     ModelReplied,
     Observation,
@@ -67,6 +69,10 @@ class Session:
     tokens: Tokens | None = None
     _deadline: int | None = attrs.field(init=False)
     """The place of the run's deadline among its guards; None: it has none."""
+    _told: int = attrs.field(init=False, default=0)
+    """So many of the watchers know of the run."""
+    _broken: Exception | None = attrs.field(init=False, default=None)
+    """What ``on_text`` raised."""
 
     def __attrs_post_init__(self) -> None:
         self._deadline = next((at for at, guard in enumerate(self.machine.wiring.guards) if isinstance(guard, Deadline)), None)
@@ -74,20 +80,27 @@ class Session:
     # --- telling ---
 
     def begin(self) -> None:
-        """The run is about to be driven."""
+        """The run is about to be driven. What a watcher raises is raised; ``end`` is due all the same."""
         self.machine.canceller = self.stop.ask
         if self.context is not None:
             from fsm_agent.context import Tokens
 
             self.tokens = Tokens(self.machine.tools if self.machine.protocol.sends_tools else ())
         for watcher in self.watchers:
+            self._told += 1
             watcher.began(self.machine)
 
     def end(self) -> None:
-        """The run is not driven any more."""
+        """The run is not driven any more. Each watcher is told, whatever the others raise; the first of that is raised."""
         self.machine.canceller = None
-        for watcher in self.watchers:
-            watcher.ended(self.machine)
+        raised: list[BaseException] = []
+        for watcher in self.watchers[: self._told]:
+            try:
+                watcher.ended(self.machine)
+            except BaseException as error:  # noqa: BLE001  # it is raised when all are told
+                raised.append(error)
+        if raised:
+            raise raised[0]
 
     def feed(self, event: Event) -> None:
         """Feed the machine, and tell those who watch."""
@@ -116,9 +129,23 @@ class Session:
         messages: Sequence[Message] = effect.messages
         if self.context is not None and self.tokens is not None:
             messages = self.context.shown(messages, self.tokens, self.machine.protocol.lang, self.summary)
+        if self.watchers and messages is not effect.messages:
+            effect = AskModel(Messages([*messages], len(messages)), effect.tools, effect.attempt, effect.delay_s)
         for watcher in self.watchers:
             watcher.asks(self.machine, effect)
         return messages, effect.tools if self.machine.protocol.sends_tools else ()
+
+    @property
+    def shows(self) -> OnText | None:
+        """What is told of the text as it is streamed; None: nobody is."""
+        return None if self.on_text is None else self._show
+
+    def _show(self, text: str) -> None:
+        try:
+            self.on_text(text)  # type: ignore[misc]  # it is there, or nothing is shown
+        except Exception as error:
+            self._broken = error
+            raise
 
     @property
     def summary(self) -> Summary | None:
@@ -130,7 +157,8 @@ class Session:
 
     def due(self, effect: AskModel) -> int | None:
         """How many messages, from the start, a summary shall cover that is to be made now; None: none is due."""
-        if self.context is None or self.tokens is None or not self.context.summarises or self.machine.summed_up:
+        machine = self.machine
+        if self.context is None or self.tokens is None or not machine.options.compaction or machine.summed_up:
             return None
         return self.context.due(effect.messages, self.tokens, self.summary)
 
@@ -141,7 +169,9 @@ class Session:
         return ModelReplied(reply, time.time())
 
     def failed(self, error: BaseException) -> ModelFailed | AttemptFailed:
-        """The model raised: worth asking again, where the run has retries, or the end."""
+        """The model raised: worth asking again, where the run has retries, or the end. Raises what ``on_text`` raised: no model failed."""
+        if self._broken is not None:
+            raise self._broken
         if isinstance(error, ModelUnavailable) and self.machine.options.max_retries:
             return AttemptFailed(type(error).__name__, described(error), error.retry_after_s, time.time())
         return ModelFailed(type(error).__name__, described(error), time.time())
@@ -174,9 +204,7 @@ class Session:
         approval = as_approval(answer)
         self.interrupted.remove(index)
         if approval is None or approval.verdict != "yes":
-            name, say = effect.calls[index].name, self.machine.protocol.lang.say
-            text = say("the process ended while {tool} ran; whether it took effect is not known", tool=name)
-            self.settled[index] = Observation(name, f"{ERROR_PREFIX} {text}", "interrupted")
+            self.settled[index] = outcomes.interrupted(effect.calls[index], self.machine.protocol.lang)
 
     def until(self) -> float | None:
         """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
@@ -195,13 +223,21 @@ class Session:
     # --- the end ---
 
     def stopped(self) -> Cancelled:
-        """The run was cancelled between two effects: nothing that it asked for was begun."""
-        from fsm_agent.drivers.calls import cancelled_observation
-
-        effect, lang = self.machine.effect, self.machine.protocol.lang
+        """The run was cancelled between two effects: nothing that it asks for was begun."""
+        effect = self.machine.effect
         if effect is None or isinstance(effect, AskModel):
-            return Cancelled(at=time.time(), asked=False)
-        observations = tuple(cancelled_observation(call, lang, started=False) for call in effect.calls)
+            return Cancelled(at=time.time(), asked=effect is not None and effect.attempt > 1)
+        return self.cancelled(effect, {}, ())
+
+    def cancelled(self, effect: CallTools | AskApproval, seen: Mapping[int, Observation], started: Collection[int]) -> Cancelled:
+        """The run was cancelled. ``seen``: what calls came to; ``started``: those that were running, by their places."""
+        lang = self.machine.protocol.lang
+        settled = effect.settled if isinstance(effect, CallTools) else ()
+        known = {index: each for index, each in enumerate(settled) if each is not None} | self.settled | {**seen}
+        known |= {index: outcomes.interrupted(effect.calls[index], lang) for index in self.interrupted}
+        observations = tuple(
+            known.get(index) or outcomes.cancelled(call, lang, started=index in started) for index, call in enumerate(effect.calls)
+        )
         return Cancelled(observations, time.time())
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fsm_agent.drivers.approvals import Approver, Policy, checked_policy, may_ask
+from fsm_agent.drivers.approvals import Approver, Policy, check_names, checked_policy, may_ask
 from fsm_agent.drivers.session import Session
 from fsm_agent.drivers.watching import Hook, Recorder, Watcher, watchers_of
 from fsm_agent.events import AskApproval, ToolCall
 from fsm_agent.guards import CostBudget, Guard, classic
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
-from fsm_agent.models.base import AnyModel, ChatModel, OnText
+from fsm_agent.models.base import AnyModel, ChatModel, OnText, is_async
 from fsm_agent.options import Options
 from fsm_agent.outcome import answer_of, message_of
 from fsm_agent.protocols import PROTOCOLS, Protocol
@@ -84,6 +84,15 @@ class Choices:
                 raise TypeError(f"{field} is {value!r}; it must be a whole number")
             if value is not None and value < least:
                 raise ValueError(f"{field} is {value}; it must be at least {least}")
+        if self.approve is not None and not callable(self.approve):
+            raise TypeError(f"approve is {self.approve!r}; it must be a function of an ApprovalRequest")
+        if self.on_text is not None and (not callable(self.on_text) or is_async(self.on_text)):
+            raise TypeError(f"on_text is {self.on_text!r}; it must be a plain function of text")
+        if self.context is not None:
+            from fsm_agent.context import Context
+
+            if not isinstance(self.context, Context):
+                raise TypeError(f"context is {self.context!r}; it must be a Context, such as KeepLast(10)")
 
     def options(self, model: AnyModel, tools: Mapping[str, Tool]) -> Options:
         """The options of the machine."""
@@ -98,7 +107,8 @@ class Choices:
         )
 
     def session(self, machine: Run, model: AnyModel, tools: Mapping[str, Tool]) -> Session:
-        """The run with its world."""
+        """The run with its world. Raises ``ValueError`` for a policy that names a tool which is not there, and would ask about nothing."""
+        check_names(self.policy, tools)
         return Session(
             machine,
             model,
@@ -123,13 +133,13 @@ class Setup:
     """The model was made here from its name, so its connections are closed here."""
 
     @contextmanager
-    def recording(self, path: str | PathLike[str] | None, written: int | None = None) -> Iterator[None]:
+    def recording(self, path: str | PathLike[str] | None, read: Trace | None = None) -> Iterator[None]:
         """As a context: the record is written to ``path``; see ``TraceWriter``, which raises what this raises."""
         if path is None:
             yield
             return
         session = self.session
-        with TraceWriter(self.record, path, written=written) as writer:
+        with TraceWriter(self.record, path, read=read) as writer:
             idempotent = [name for name, tool in session.tools.items() if tool.idempotent]
             session.watchers = (Recorder(writer, idempotent), *session.watchers)
             yield
@@ -163,7 +173,7 @@ def prepare(
     named = by_name(tools)
     form = _protocol(protocol or ("function_calling" if isinstance(model, str) else "line"), tongue)
     asked = asked_model(model)
-    _check_price(asked, limits, chosen.context)
+    check_price(asked, limits, chosen.context)
     machine = Run(
         well_formed(task),
         guards=limits,
@@ -186,7 +196,7 @@ def asked_model(model: AnyModel | str) -> AnyModel:
     return model_from(model)
 
 
-def _check_price(model: AnyModel, guards: Sequence[Guard], context: Context | None) -> None:
+def check_price(model: AnyModel, guards: Sequence[Guard], context: Context | None) -> None:
     """Raises ``ValueError`` where a cost budget is to be kept and the price of the model is not known."""
     if any(isinstance(guard, CostBudget) for guard in guards):
         from fsm_agent.context import Summarise

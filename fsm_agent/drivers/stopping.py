@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
+class Stopped(Exception):
+    """The run was cancelled while something was waited for."""
+
+
 class Stop:
     """Whether the run shall be stopped, and who has to be woken to see it."""
 
     def __init__(self) -> None:
         self.asked = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may ask while its thread is in here
         self._wakers: list[Callable[[], object]] = []
 
     def ask(self) -> None:

@@ -6,15 +6,17 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import copy_context
+from contextlib import suppress
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fsm_agent.drivers.approvals import Approver, Policy, as_approval, requests
+from fsm_agent.drivers.approvals import ApprovalRequest, Approver, Policy, as_approval, requests
 from fsm_agent.drivers.calls import POLL_S, make_calls
 from fsm_agent.drivers.interrupts import Interrupts
 from fsm_agent.drivers.session import Session, jittered
 from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
+from fsm_agent.drivers.stopping import Stopped
+from fsm_agent.drivers.threads import Raised, in_thread
 from fsm_agent.drivers.watching import Hook, Watcher
 from fsm_agent.events import (
     ApprovalGiven,
@@ -24,17 +26,22 @@ from fsm_agent.events import (
     Cancelled,
     ContextCompacted,
     Event,
+    Message,
     ModelReplied,
     Reply,
-    ToolsReturned,
+    ToolSpec,
 )
 from fsm_agent.guards import Guard
-from fsm_agent.models.base import AnyModel, ChatModel, OnText, ask
+from fsm_agent.models.base import AnyModel, ChatModel, OnText, ask, is_async
+from fsm_agent.models.reply import as_reply
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool
+from fsm_agent.traces.record import Trace
 
 if TYPE_CHECKING:
-    from fsm_agent.context import Context
+    from fsm_agent.context import Context, Summary
+
+T = TypeVar("T")
 
 
 def run(
@@ -81,13 +88,15 @@ def run(
     return driven(prepare(task, model, tools, guards, protocol, lang, title, chosen), trace)
 
 
-def driven(setup: Setup, trace: str | PathLike[str] | None, written: int | None = None) -> Result:
+def driven(setup: Setup, trace: str | PathLike[str] | None, read: Trace | None = None) -> Result:
     """Drive what was set up, and write its record. Raises as ``run`` does."""
     session = setup.session
     if waits := [each.name for each in session.tools.values() if each.is_async]:
         raise TypeError(f"the tool {waits[0]} is async; run it with arun")
+    if is_async(session.approve):
+        raise TypeError("approve is async; run it with arun")
     try:
-        with setup.recording(trace, written), Interrupts() as interrupts:
+        with setup.recording(trace, read), Interrupts() as interrupts:
             drive(session, interrupts)
     finally:
         if setup.owned and isinstance(session.model, ChatModel):
@@ -99,12 +108,14 @@ def drive(session: Session, interrupts: Interrupts) -> None:
     """Perform the machine's effects until it has halted or waits for a person. Raises ``KeyboardInterrupt`` after recording it."""
     machine = session.machine
     cancelled: KeyboardInterrupt | None = None
-    session.begin()
     feed = session.feed if session.watchers else machine.feed
     try:
+        session.begin()
         while (effect := machine.effect) is not None:
             event: Event | None
-            if session.stop.asked:
+            if interrupts.take():
+                event, cancelled = session.stopped(), KeyboardInterrupt()
+            elif session.stop.asked:
                 event = session.stopped()
             elif type(effect) is AskModel:
                 event, cancelled = _ask(session, effect, interrupts)
@@ -113,7 +124,9 @@ def drive(session: Session, interrupts: Interrupts) -> None:
             else:
                 event, cancelled = _approved(session, effect, interrupts)  # type: ignore[arg-type]  # there are three effects
             if event is None:
-                return
+                if not session.stop.asked:
+                    return
+                event = session.stopped()
             feed(event)
     finally:
         session.end()
@@ -126,39 +139,66 @@ Came = tuple[Event | None, KeyboardInterrupt | None]
 
 
 def _ask(session: Session, effect: AskModel, interrupts: Interrupts) -> Came:
-    asked = False
+    asked = effect.attempt > 1
     try:
-        with interrupts.allowed():
-            asked = effect.attempt > 1
-            if effect.delay_s:
+        if effect.delay_s:
+            with interrupts.allowed():
                 _wait(session, jittered(effect.delay_s))
-            if session.context is not None and (event := _compacted(session, effect)) is not None:
-                return event, None
-            shown, tools = session.question(effect)
-            asked = True
-            if session.hooked and isinstance(session.model, ChatModel):
-                reply = _in_thread(session, lambda: ask(session.model, shown, tools, session.on_text))
-            else:
-                reply = ask(session.model, shown, tools, session.on_text)
+        if session.context is not None and (event := _compacted(session, effect, interrupts)) is not None:
+            return event, None
+        shown, tools = session.question(effect)
+        try:
+            with interrupts.allowed():
+                asked = True
+                reply = _reply(session, shown, tools)
+        except (KeyboardInterrupt, Stopped):
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
+            return session.failed(error), None
     except KeyboardInterrupt as error:
         interrupts.open = False
         return Cancelled(at=time.time(), asked=asked), error
-    except _Stopped:
+    except Stopped:
         return Cancelled(at=time.time(), asked=asked), None
-    except BaseException as error:  # noqa: BLE001  # whatever a model raises is an event of the run, SystemExit too
-        return session.failed(error), None
     if session.tokens is not None:
         return session.replied(shown, reply), None
     return ModelReplied(reply, time.time()), None
 
 
-def _compacted(session: Session, effect: AskModel) -> ContextCompacted | None:
+def _reply(session: Session, shown: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Reply:
+    """Ask the model: an adapter in a thread that can be abandoned, where somebody may cancel the run. Raises ``Stopped``, too."""
+    model, shows = session.model, session.shows
+    if not isinstance(model, ChatModel):
+        return ask(model, shown, tools)
+    if not session.hooked:
+        return as_reply(model.ask(shown, tools, on_text=shows))
+    waits = True
+
+    def show(text: str) -> None:
+        if not waits:
+            raise Stopped  # which ends the stream
+        shows(text)  # type: ignore[misc]  # it is called where something is shown
+
+    try:
+        return as_reply(_abandonable(session, lambda: model.ask(shown, tools, on_text=show if shows else None), "model"))
+    finally:
+        waits = False
+
+
+def _compacted(session: Session, effect: AskModel, interrupts: Interrupts) -> ContextCompacted | None:
     """A summary of the conversation's beginning, where one is due; where it cannot be made, the run goes on without."""
     covers = session.due(effect)
-    if covers is None or session.context is None:
+    if covers is None or (context := session.context) is None:
         return None
+
+    def summed_up() -> Summary:
+        return context.summarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
+
     try:
-        made = session.context.summarise(effect.messages[:covers], session.machine.protocol.lang, session.summary)
+        with interrupts.allowed():
+            made = _abandonable(session, summed_up, "summary") if session.hooked else summed_up()
+    except Stopped:
+        raise
     except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
         return None
     return ContextCompacted(made.covers, made.text, made.usage, time.time())
@@ -169,16 +209,28 @@ def _approved(session: Session, effect: AskApproval, interrupts: Interrupts) -> 
         return None, None
     given = []
     try:
-        with interrupts.allowed():
-            for request in requests(session.machine, effect, session.tools):
-                answer = as_approval(session.approve(request))
-                if answer is None:
-                    return None, None
-                given.append(answer)
+        for request in requests(session.machine, effect, session.tools):
+            answer = as_approval(_answer(session, request, interrupts))
+            if answer is None:
+                return None, None
+            given.append(answer)
     except KeyboardInterrupt as error:
         interrupts.open = False
         return session.stopped(), error
+    except Stopped:
+        return session.stopped(), None
     return ApprovalGiven(tuple(given), time.time()), None
+
+
+def _answer(session: Session, request: ApprovalRequest, interrupts: Interrupts) -> object:
+    """What the person says. Raises ``Stopped`` where the run is cancelled first; in the main thread, where a person may be typing and has
+    Ctrl-C, that is seen when the person has answered.
+    """
+    approve: Any = session.approve
+    with interrupts.allowed():
+        if session.hooked and threading.current_thread() is not threading.main_thread():
+            return _abandonable(session, lambda: approve(request), "approval")
+        return approve(request)
 
 
 def _called(session: Session, effect: CallTools, interrupts: Interrupts) -> Came:
@@ -187,51 +239,36 @@ def _called(session: Session, effect: CallTools, interrupts: Interrupts) -> Came
     if session.interrupted or session.settled:
         try:
             for index in list(session.interrupted):
-                with interrupts.allowed():
-                    session.resettle(effect, index, session.approve(session.question_of(effect, index)) if session.approve else None)
+                answer = _answer(session, session.question_of(effect, index), interrupts) if session.approve else None
+                session.resettle(effect, index, answer)
         except KeyboardInterrupt as error:
             interrupts.open = False
             return session.stopped(), error
+        except Stopped:
+            return session.stopped(), None
         effect = session.with_settled(effect)
-    outcome = make_calls(session, effect, interrupts)
-    if outcome.cancelled or outcome.stopped:
-        return Cancelled(outcome.observations, time.time()), outcome.cancelled
-    if outcome.dead is not None:
-        return session.returned(outcome.observations, outcome.dead), None
-    return ToolsReturned(outcome.observations, time.time()), None
-
-
-class _Stopped(Exception):
-    """The run was cancelled while something was waited for."""
+    return make_calls(session, effect, interrupts)
 
 
 def _wait(session: Session, seconds: float) -> None:
-    """Raises ``_Stopped`` where the run is cancelled meanwhile."""
-    woken = threading.Event()
+    """Raises ``Stopped`` where the run is cancelled meanwhile."""
+    woken: queue.SimpleQueue[None] = queue.SimpleQueue()
     until = time.monotonic() + seconds
-    with session.stop.waking(woken.set):
+    with session.stop.waking(lambda: woken.put(None)):
         while (left := until - time.monotonic()) > 0:
-            if woken.wait(min(left, POLL_S)):
-                raise _Stopped
+            with suppress(queue.Empty):
+                woken.get(timeout=min(left, POLL_S))
+                raise Stopped
 
 
-def _in_thread(session: Session, work: Callable[[], Reply]) -> Reply:
-    """The reply, asked for in a thread that can be abandoned. Raises what ``work`` raises, and ``_Stopped``."""
-    results: queue.SimpleQueue[Reply | BaseException] = queue.SimpleQueue()
-
-    def put() -> None:
-        try:
-            results.put(work())
-        except BaseException as error:  # noqa: BLE001  # it is raised where the reply is waited for
-            results.put(error)
-
-    with session.stop.waking(lambda: results.put(_Stopped())):
-        threading.Thread(target=copy_context().run, args=(put,), name="model", daemon=True).start()
+def _abandonable(session: Session, work: Callable[[], T], name: str) -> T:
+    """What ``work`` gives in a thread that can be abandoned. Raises what it raises, and ``Stopped`` where the run is cancelled first."""
+    results: queue.SimpleQueue[T | Raised] = queue.SimpleQueue()
+    with session.stop.waking(lambda: results.put(Raised(Stopped()))):
+        in_thread(work, results.put, name)
         while True:
-            try:
-                result = results.get(timeout=POLL_S)
-            except queue.Empty:
-                continue
-            if isinstance(result, BaseException):
-                raise result
-            return result
+            with suppress(queue.Empty):
+                came = results.get(timeout=POLL_S)
+                if isinstance(came, Raised):
+                    raise came.error
+                return came

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fsm_agent.events import AskModel, Event, Observation, ToolCall
 from fsm_agent.machine import Run, Taken
+from fsm_agent.models.base import is_async
 from fsm_agent.traces.notes import CallEnded, CallStarted
 from fsm_agent.traces.writer import TraceWriter
 
@@ -21,7 +22,7 @@ class Watcher:
         """The run is about to be driven: it is new, or is taken up again."""
 
     def asks(self, run: Run, question: AskModel) -> None:
-        """The model is about to be asked: the messages and tools are those that it is shown."""
+        """The model is about to be asked; the messages are those that it is shown, of a long conversation not all."""
 
     def calls(self, run: Run, index: int, call: ToolCall) -> None:
         """A tool is about to be called; ``index`` is the call's place in the reply. Others may be running."""
@@ -68,13 +69,13 @@ class Recorder(Watcher):
 
 
 def watchers_of(hooks: Iterable[Hook | Watcher]) -> tuple[Watcher, ...]:
-    """The hooks as watchers. Raises ``TypeError`` for what cannot be called."""
+    """The hooks as watchers. Raises ``TypeError`` for what is none."""
     found: list[Watcher] = []
     for hook in hooks:
         if isinstance(hook, Watcher):
             found.append(hook)
-        elif callable(hook):
+        elif callable(hook) and not is_async(hook):
             found.append(_Hooked(hook))
         else:
-            raise TypeError(f"{hook!r} is no hook; a hook is called with the run and an edge")
+            raise TypeError(f"{hook!r} is no hook; a hook is a plain function of the run and an edge, or a Watcher")
     return tuple(found)

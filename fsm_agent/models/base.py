@@ -91,6 +91,6 @@ async def aask(model: AnyModel, messages: Sequence[Message], tools: tuple[ToolSp
     return as_reply(await said if inspect.isawaitable(said) else said)
 
 
-def is_async(model: AnyModel) -> bool:
-    """Whether calling the model gives an awaitable, as far as that can be told beforehand."""
+def is_async(model: object) -> bool:
+    """Whether calling the model, or another function, gives an awaitable, as far as that can be told beforehand."""
     return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(getattr(model, "__call__", None))  # noqa: B004  # not whether it is callable

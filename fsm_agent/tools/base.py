@@ -94,6 +94,16 @@ class Tool:
         """As ``make``, of a tool that is awaited."""
         return await self.make(call, arguments)
 
+    def takes(self, call: ToolCall) -> bool:
+        """Whether the call's arguments fit: with others, it is no call at all."""
+        try:
+            self._checked(call, ENGLISH)
+        except BadArguments:
+            return False
+        except Exception:  # noqa: BLE001  # a user's type that fails as it is made: whether they fit is not known
+            return True
+        return True
+
     def _checked(self, call: ToolCall, lang: Language) -> dict[str, Any]:
         if self.schema is None:
             return check_arguments(self.name, self.parameters, call.arguments, lang)

@@ -11,18 +11,27 @@ if sys.platform == "win32":
     _FAR = 1 << 40
     """Windows locks bytes, and then nobody else may read them: this one is far behind the end of any record."""
 
-    def lock(file: BinaryIO) -> None:
-        """Raises ``OSError`` where another process, or another open file of this one, has the lock."""
+    def lock(file: BinaryIO) -> bool:
+        """Whether the file can be had: False where another process, or another open file of this one, has it."""
         at = file.tell()
         file.seek(_FAR)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
         finally:
             file.seek(at)
+        return True
 
 else:
     import fcntl
 
-    def lock(file: BinaryIO) -> None:
-        """Raises ``OSError`` where another process, or another open file of this one, has the lock."""
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def lock(file: BinaryIO) -> bool:
+        """Whether the file can be had: False where another process, or another open file of this one, has it."""
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks gives a file to everybody
+            return True
+        return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Sequence
 from os import PathLike
@@ -14,7 +15,7 @@ from fsm_agent.machine import Run, Taken
 from fsm_agent.traces.load import load
 from fsm_agent.traces.lock import lock
 from fsm_agent.traces.notes import Note
-from fsm_agent.traces.record import Trace, TraceError, decode_entry, encode
+from fsm_agent.traces.record import Trace, encode
 
 _in_writing: set[str] = set()
 """The files that runs of this process are writing: two of them in one file would make a record of neither."""
@@ -25,15 +26,15 @@ _lock = threading.Lock()
 class TraceWriter:
     """As a context: writes the lines that are new each time it is told that the run went on."""
 
-    def __init__(self, trace: Trace, path: str | PathLike[str] | None, *, written: int | None = None) -> None:
+    def __init__(self, trace: Trace, path: str | PathLike[str] | None, *, read: Trace | None = None) -> None:
         """``path``: the file, made anew; None: write nothing.
 
-        ``written``: so many entries of the log the file holds already, and it is gone on with, after its last whole line.
+        ``read``: what the file held when it was read. It is gone on with, after its last whole line.
         """
         self._trace = trace
         self._path = path
-        self._goes_on = written is not None
-        self._written = written or 0
+        self._read = read
+        self._written = 0 if read is None else len(read.log)
         self._file: BinaryIO | None = None
         self._log: Sequence[Event | Taken] = trace.log
         self._key = ""
@@ -50,7 +51,7 @@ class TraceWriter:
                 _in_writing.add(key)
             self._key = key
             try:
-                self._file = Path(self._path).open("r+b" if self._goes_on else "ab")  # __exit__ closes it
+                self._file = Path(self._path).open("ab" if self._read is None else "r+b")  # __exit__ closes it
                 self._claim(self._file)
             except BaseException:
                 self._close()
@@ -84,21 +85,22 @@ class TraceWriter:
 
     def _claim(self, file: BinaryIO) -> None:
         """Make the file this run's: no other process can, until it is closed."""
-        try:
-            lock(file)
-        except OSError:
-            raise self._taken() from None
-        if self._goes_on:
-            self._check_unchanged()
-            _end_with_a_whole_line(file)
-        else:
-            file.truncate(0)
+        regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a pipe or a device is nobody's
+        if regular and not lock(file):
+            raise self._taken()
+        if self._read is None:
+            if regular:
+                file.truncate(0)
             self._put(encode(self._trace.header))
+        else:
+            _end_with_a_whole_line(file, cut_off=self._unchanged(self._read).cut_off)
 
-    def _check_unchanged(self) -> None:
-        """Raises ``ValueError`` where somebody went on with the record after it had been read."""
-        if len(load(self._path or "").log) != self._written:
-            raise ValueError(f"the trace {os.fspath(self._path or '')} has grown since it was read; take it up again")
+    def _unchanged(self, read: Trace) -> Trace:
+        """What the file holds now. Raises ``ValueError`` where somebody went on with it since, if only with a note of a call."""
+        now = load(self._path or "")
+        if (now.header, len(now.log), len(now.notes)) != (read.header, len(read.log), len(read.notes)):
+            raise ValueError(f"the trace {os.fspath(self._path or '')} has changed since it was read; take it up again")
+        return now
 
     def _write(self, log: Sequence[Event | Taken]) -> None:
         self._put(b"".join(encode(entry) for entry in log[self._written :]))
@@ -120,22 +122,18 @@ class TraceWriter:
                 _in_writing.discard(self._key)
 
 
-def _end_with_a_whole_line(file: BinaryIO) -> None:
+def _end_with_a_whole_line(file: BinaryIO, *, cut_off: bool) -> None:
     """Go to the end. A last line that was cut off as it was written is removed, one that only lacks its line break gets it."""
-    whole = file.seek(0, os.SEEK_END)
-    rest = b""
+    whole = end = file.seek(0, os.SEEK_END)
     while whole > 0:
         begin = max(whole - 2**16, 0)
         file.seek(begin)
-        block = file.read(whole - begin)
-        at = block.rfind(b"\n") + 1
-        whole, rest = begin + at, block[at:] + rest
+        at = file.read(whole - begin).rfind(b"\n") + 1
+        whole = begin + at
         if at:
             break
-    file.truncate(whole)
-    file.seek(whole)
-    try:
-        decode_entry(rest)
-    except TraceError:
-        return
-    file.write(rest + b"\n")
+    if cut_off:
+        file.truncate(whole)
+    file.seek(0, os.SEEK_END)
+    if whole < end and not cut_off:
+        file.write(b"\n")
