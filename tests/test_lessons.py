@@ -425,7 +425,7 @@ def test_a_page_holds_the_whole_lesson(each: Lesson, site: Path) -> None:
         assert file in page.text
     assert text.count("<details>") == len(each.questions)
     assert text.count("<figure>") == text.count('<div class="picture"') == len(each.pictures)
-    runs = [picture for picture in each.pictures if picture.source != "machine"]
+    runs = [picture for picture in each.pictures if not picture.is_machine]
     assert re.findall(r'<section class="fsm-player" id="([^"]*)"', text) == [f"scenario-{picture.source}" for picture in runs]
     assert re.findall(r'<h2 class="fsm-title"[^>]*>([^<]*)</h2>', text) == [picture.caption for picture in runs]
 

@@ -6,7 +6,10 @@ import re
 from html import escape
 from itertools import count
 
-from fsm_agent.diagrams import View, machine_view, path_view, render
+import attrs
+
+from fsm_agent.diagrams import View, path_view, render
+from fsm_agent.diagrams.palette import DARK, LIGHT, Theme
 from fsm_agent.language import Language
 from fsm_agent.machine import Run
 from fsm_agent.player import player_fragment
@@ -26,9 +29,11 @@ def embed(run: Run, name: str, caption: str, lang: Language) -> str:
     return f'<div class="run">{drawn}{player_fragment(run, caption, name, lang, level=2)}</div>'
 
 
-def embed_machine(lang: Language) -> str:
-    """The whole machine, as HTML."""
-    return figure(machine_view(lang=lang), "")
+def figure_style() -> str:
+    """What makes the pictures dark for those who read on dark ground: each colour of the one theme is that of the other."""
+    pairs = [(getattr(LIGHT, field.name), getattr(DARK, field.name)) for field in attrs.fields(Theme)]
+    rules = [f'.picture [{what}="{light}"] {{ {what}: {dark}; }}' for light, dark in pairs for what in ("fill", "stroke")]
+    return "\n".join(("@media (prefers-color-scheme: dark) {", *rules, "}", ""))
 
 
 def figure(view: View, label: str) -> str:

@@ -53,7 +53,12 @@ class Picture:
 
     caption: str
     source: str
-    """A scenario's name, or ``machine``."""
+    """A scenario's name, or ``machine-agent``."""
+
+    @property
+    def is_machine(self) -> bool:
+        """It shows no run."""
+        return self.source == "machine-agent"
 
 
 @attrs.frozen

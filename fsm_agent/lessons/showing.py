@@ -11,10 +11,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fsm_agent.diagrams import View, machine_view, path_view
+from fsm_agent.guards import production
 from fsm_agent.language import Language
-from fsm_agent.lessons.checking import play
+from fsm_agent.lessons.checking import MOST_STEPS, play
 from fsm_agent.lessons.load import Lesson
 from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session
+from fsm_agent.options import FEATURES
 
 WIDEST = 100
 """Columns of text; wider lines are hard to read."""
@@ -22,8 +24,8 @@ WIDEST = 100
 
 def view_of(picture: Picture, lesson: Lesson, lang: Language) -> View:
     """What the picture shows."""
-    if picture.source == "machine":
-        return machine_view(lang=lang)
+    if picture.is_machine:
+        return machine_view(production(MOST_STEPS), lang, FEATURES)
     scenario = lesson.scenario(picture.source)
     return path_view(play(scenario, scenario.guards, lang).run, scenario.titled(lang.code), lang)
 

@@ -11,9 +11,10 @@ from markdown_it import MarkdownIt
 
 from fsm_agent.language import LANGUAGES, Language, language
 from fsm_agent.lessons.checking import play
-from fsm_agent.lessons.embed import embed, embed_machine
+from fsm_agent.lessons.embed import embed, figure, figure_style
 from fsm_agent.lessons.load import Lesson, lessons
 from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session
+from fsm_agent.lessons.showing import view_of
 from fsm_agent.player import content_policy, player_script, player_style
 
 NAMES = {"en": "English", "zh": "中文"}
@@ -52,7 +53,7 @@ def lesson_page(lesson: Lesson) -> str:
     """One lesson."""
     lang = language(lesson.lang)
     body = "".join(_html(part, lesson, lang) for part in lesson.parts)
-    plays = any(isinstance(part, Picture) and part.source != "machine" for part in lesson.parts)
+    plays = any(isinstance(part, Picture) and not part.is_machine for part in lesson.parts)
     return _page(lesson.lang, lesson.title, f"{_bar(lesson)}<article>{body}</article>{_next(lesson, lang)}", plays=plays)
 
 
@@ -66,8 +67,8 @@ def _html(part: Part, lesson: Lesson, lang: Language) -> str:
         case File(text=text):
             return f'<pre class="file" tabindex="0"><code>{escape(text)}</code></pre>'
         case Picture(caption=caption, source=source):
-            if source == "machine":
-                return embed_machine(lang)
+            if part.is_machine:
+                return figure(view_of(part, lesson, lang), "")
             scenario = lesson.scenario(source)
             return embed(play(scenario, scenario.guards, lang).run, f"scenario-{source}", caption, lang)
         case Question(question=question, answer=answer):
@@ -118,7 +119,7 @@ def _page(code: str, title: str, body: str, *, plays: bool = False) -> str:
 
 
 def _style() -> str:
-    return (files(__package__) / "style.css").read_text(encoding="utf-8")
+    return (files(__package__) / "style.css").read_text(encoding="utf-8") + figure_style()
 
 
 def _markdown(text: str) -> str:

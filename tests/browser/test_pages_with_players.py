@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from fsm_agent.diagrams.palette import DARK, LIGHT, Theme
 from fsm_agent.lessons import lesson
 from fsm_agent.lessons.website import lesson_page
 from tests.browser.conftest import Open
@@ -63,3 +65,17 @@ def test_axe_finds_no_violation_in_a_lesson(opened: Open, axe: str, number: int,
     page.ask(axe)
     found = page.ask("axe.run(document).then((found) => found.violations.map((each) => [each.id, each.nodes.map((node) => node.html)]))")
     assert found == []
+
+
+@pytest.mark.parametrize(("scheme", "theme"), [("light", LIGHT), ("dark", DARK)])
+@pytest.mark.parametrize("number", [5, 9])
+def test_a_lesson_s_picture_is_light_or_dark_as_the_page_is(opened: Open, number: int, scheme: str, theme: Theme) -> None:
+    page = opened(lesson_page(lesson(number, "en")), color_scheme=scheme)
+    used: list[str] = page.ask(
+        """[...new Set([...document.querySelectorAll(".picture svg :is([fill], [stroke])")].flatMap((each) => {
+            const { fill, stroke } = getComputedStyle(each);
+            return [each.getAttribute("fill") ? fill : "none", each.getAttribute("stroke") ? stroke : "none"];
+        }))]"""
+    )
+    colours = {each for each in attrs.astuple(theme) if isinstance(each, str)}
+    assert {f"#{''.join(f'{int(part):02x}' for part in each[4:-1].split(', '))}" for each in used if each != "none"} <= colours
