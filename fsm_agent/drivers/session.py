@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -173,7 +174,7 @@ class Session:
         if self._broken is not None:
             raise self._broken
         if isinstance(error, ModelUnavailable) and self.machine.options.max_retries:
-            return AttemptFailed(type(error).__name__, described(error), error.retry_after_s, time.time())
+            return AttemptFailed(type(error).__name__, described(error), _seconds(error.retry_after_s), time.time())
         return ModelFailed(type(error).__name__, described(error), time.time())
 
     # --- the tools ---
@@ -239,6 +240,11 @@ class Session:
             known.get(index) or outcomes.cancelled(call, lang, started=index in started) for index, call in enumerate(effect.calls)
         )
         return Cancelled(observations, time.time())
+
+
+def _seconds(said: object) -> float | None:
+    """What a model says of how long to wait, where that is a number: a user's own may say anything."""
+    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) else None
 
 
 def jittered(delay_s: float) -> float:
