@@ -1,0 +1,154 @@
+"""``fsm-agent ask``: run an agent on a task."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fsm_agent.cli.agent_options import CONFIG, FILE_PATH, Chosen, agent_options, resume_line
+from fsm_agent.cli.common import PRESETS, Fault, faults, json_option, keep_apart, lang_option
+from fsm_agent.language import Language
+from fsm_agent.text import printable
+
+if TYPE_CHECKING:
+    from fsm_agent.drivers import Result
+
+PROTOCOLS = ("function_calling", "json_text", "react", "line")
+
+
+@click.command()
+@click.argument("task")
+@agent_options
+@click.option("--trace", type=FILE_PATH, metavar="FILE", help="Write the record of the run to this file, while it goes.")
+@click.option(
+    "--guards",
+    type=click.Choice(PRESETS),
+    default="production",
+    show_default=True,
+    help="The guards. production has a cap of 30 steps unless --limits gives max_steps.",
+)
+@click.option("--limits", default="", metavar="NAME=N,...", help="Limits of the guards, such as max_steps=50,max_cost=0.5,deadline_s=600.")
+@click.option(
+    "--protocol", type=click.Choice(PROTOCOLS), default="function_calling", show_default=True, help="The form in which the model answers."
+)
+@click.option(
+    "--last-chance/--no-last-chance", default=False, help="At a cap, a budget or a loop, ask once more, without tools, for the answer."
+)
+@click.option(
+    "--max-retries",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="So often in a row is a model asked again that could not be asked (429, 5xx, no connection).",
+)
+@click.option(
+    "--max-observation-chars",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    metavar="N",
+    help="So many characters of what a tool returns are shown to the model.",
+)
+@lang_option
+@json_option
+@click.pass_context
+def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, **options: Any) -> None:
+    """Run an agent on TASK (- reads it from stdin), with a real model and real tools.
+
+    On a terminal you see the machine move, and are asked before tools with side effects are called: y agrees, n denies (say why, the
+    model reads it), e changes the arguments, w shows how the model came to it. In a pipe there are plain lines, and the run waits:
+    `fsm-agent resume` goes on. The model's key is read from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+
+    \b
+    fsm-agent ask "What is in notes.txt?" --model openai:gpt-5 --tools my_tools.py
+    fsm-agent ask "Tidy up DIR" --model anthropic:claude-sonnet-5 \\
+      --mcp "npx -y @modelcontextprotocol/server-filesystem DIR" --trace run.jsonl --draw run.svg
+    fsm-agent ask "What is 3 + 4?" --model openai:qwen3 --base-url http://localhost:11434/v1 --stream
+
+    Exit code: 0 final answer, 3 halted for another reason, 4 waits for a person, 2 wrong use, 130 cancelled.
+    """  # noqa: D301  # click keeps the lines of a paragraph after a backspace
+    from fsm_agent.cli.agent_run import Stage, perform
+    from fsm_agent.cli.agent_tools import check_named, is_file, opened_tools, told
+    from fsm_agent.cli.agent_words import guards_of
+    from fsm_agent.drivers.sync import run
+
+    chosen = Chosen.of(options)
+    trace: Path | None = options["trace"]
+    with faults("--limits"):
+        guards, assumed = guards_of(options["guards"], options["limits"])
+    keep_apart([each for each in chosen.tools if is_file(each)], {"--trace": trace, "--draw": chosen.draw})
+    _check_free(trace)
+    text = _task(task)
+    with chosen.opened_model(guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
+        check_named(chosen.approving.tools, tools)
+        if not as_json:
+            cap = ", max_steps=30" if assumed else ""
+            source = f" · settings: {context.meta[CONFIG]}" if CONFIG in context.meta else ""
+            click.echo(printable(f"{model.name} · {told(tools)} · guards: {options['guards']}{cap}{source}"), err=True)
+        stage = Stage.of(lang, as_json=as_json)
+        code = perform(
+            stage,
+            lambda: run(
+                text,
+                model=model,
+                tools=tools,
+                guards=guards,
+                protocol=options["protocol"],
+                lang=lang.code,
+                trace=trace,
+                title=_title(text),
+                max_parallel=chosen.max_parallel,
+                max_retries=options["max_retries"],
+                last_chance=options["last_chance"],
+                max_observation_chars=options["max_observation_chars"],
+                context=chosen.make_context(model) if chosen.make_context else None,
+                policy=chosen.approving.policy,
+                approve=stage.approver(chosen.approving),
+                on_text=stage.on_text(stream=chosen.stream),
+                hooks=[stage.view],
+            ),
+            chosen.draw,
+            lambda result: _resumed_by(context, result, trace),
+        )
+    context.exit(code)
+
+
+def _task(task: str) -> str:
+    """The task as it is given, or as stdin says it."""
+    if task == "-":
+        if hasattr(sys.stdin, "reconfigure"):
+            sys.stdin.reconfigure(errors="replace")
+        task = sys.stdin.read() if sys.stdin is not None else ""
+    if not task.strip():
+        raise Fault("the task is empty; say what is to be done")
+    return task
+
+
+def _title(task: str) -> str:
+    from fsm_agent.cli.agent_run import title_of
+
+    return title_of(task)
+
+
+def _check_free(trace: Path | None) -> None:
+    """Raises ``Fault`` where the trace's file holds a run that waits for a person: it would be lost."""
+    from fsm_agent.cli.waiting import waits_for_person
+
+    if trace is not None and trace.is_file() and trace.stat().st_size and waits_for_person(trace):
+        raise Fault(f"--trace {trace}: a run in it waits for a person (fsm-agent resume {trace}); name another file, or remove it")
+
+
+def _resumed_by(context: click.Context, result: Result, trace: Path | None) -> str:
+    """The command line that takes up the run. Without ``--trace`` its record is written now, or the run were lost."""
+    from fsm_agent.cli.agent_run import short_key
+    from fsm_agent.traces.writer import TraceWriter
+
+    if trace is None:
+        trace = Path(f"fsm-agent-{result.trace.header.id}.jsonl")
+        with TraceWriter(result.trace, trace):
+            pass
+    return resume_line(context, trace, *(part for call in result.awaiting for part in ("--yes", short_key(call.key))))

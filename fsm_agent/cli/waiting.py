@@ -1,0 +1,46 @@
+"""Calls of a recorded run about which a person has to say something before it can go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from fsm_agent.events import AskApproval, CallTools, ToolCall
+from fsm_agent.machine import Run
+from fsm_agent.traces.load import load
+from fsm_agent.traces.notes import CallEnded
+from fsm_agent.traces.record import Trace, TraceError
+
+
+@attrs.frozen
+class Waiting:
+    """A call that waits for a word."""
+
+    call: ToolCall
+    interrupted: bool = False
+    """It had begun when the process ended, and what came of it is not known."""
+
+
+def waiting_calls(trace: Trace, run: Run) -> tuple[Waiting, ...]:
+    """The calls that wait, where ``run`` is the trace replayed: for a yes or no, or since nobody knows what came of them."""
+    effect = run.effect
+    if isinstance(effect, AskApproval):
+        return tuple(Waiting(run.keyed(index, effect.calls[index])) for index in effect.asked)
+    if not isinstance(effect, CallTools):
+        return ()
+    again = {spec.name for spec in trace.header.tools if spec.idempotent}
+    notes = [note for _, note in trace.notes if note.step == run.step and 0 <= note.index < len(effect.calls)]
+    ended = {note.index for note in notes if isinstance(note, CallEnded)}
+    open_ = sorted({note.index for note in notes} - ended)
+    known = {spec.name for spec in trace.header.tools} - again
+    return tuple(Waiting(run.keyed(index, effect.calls[index]), interrupted=True) for index in open_ if effect.calls[index].name in known)
+
+
+def waits_for_person(path: Path) -> bool:
+    """Whether the file holds a run that waits for a person to agree to a call."""
+    try:
+        trace = load(path)
+        return isinstance(trace.replay().effect, AskApproval)
+    except (TraceError, OSError):
+        return False
