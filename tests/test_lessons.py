@@ -7,9 +7,11 @@ import json
 import re
 import sys
 import unicodedata
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner, Result
 from rich.cells import cell_len
@@ -20,7 +22,7 @@ from fsm_agent.language import LANGUAGES, language
 from fsm_agent.lessons import Lesson, LessonError, lesson, lessons
 from fsm_agent.lessons.checking import play
 from fsm_agent.lessons.exercises import EXERCISES
-from fsm_agent.lessons.parts import Call, File, Picture, Prose, Question, Session, parse
+from fsm_agent.lessons.parts import Call, File, Picture, Prose, Question, Session, Table, parse
 from fsm_agent.lessons.showing import print_plain, print_rich
 from fsm_agent.lessons.website import UNPLAYED, write_site
 from fsm_agent.player import content_policy, player_fragment, player_script, player_style
@@ -290,6 +292,20 @@ def test_a_lesson_fits_into_every_terminal(each: Lesson, width: int) -> None:
     assert not re.search(r"\x1b\[(?:\d+;)*[349][0-8]", written.getvalue()), "NO_COLOR"
 
 
+@every_lesson
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_word_of_a_table_is_lost_on_a_terminal(each: Lesson, width: int) -> None:
+    written = io.StringIO()
+    tables = [part for part in each.parts if isinstance(part, Table)]
+    console = Console(file=written, width=width, force_terminal=False, highlight=False)
+    print_rich(attrs.evolve(each, parts=tuple(tables)), language(each.lang), console, answers=True)
+
+    def letters(text: str) -> Counter[str]:
+        return Counter(re.sub(r"[\s`|─-]", "", text))
+
+    assert letters(written.getvalue()) == letters("".join(cell for table in tables for row in table.rows for cell in row))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a POSIX thing")
 def test_a_lesson_on_a_terminal_is_formatted() -> None:
     import os
@@ -454,13 +470,14 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_exit_code_2(tmp_path: P
 def test_a_text_is_taken_apart() -> None:
     text = (
         "# Title\n\nText\n\n```python\nx = 1\n```\n\n```console\n$ one\n1\n\n2\n$ two\n```\n\n```toml\n# my.toml\nx = 1\n```\n\n"
-        "![A picture](../../diagrams/b.svg)\n\n<details>\n<summary>Why?</summary>\n\nBecause.\n\n</details>\n\nThe end\n"
+        "![A picture](../../diagrams/b.svg)\n\n| a | b |\n| --- | --- |\n| `c` | d e |\n\n<details>\n<summary>Why?</summary>\n\nBecause.\n\n</details>\n\nThe end\n"
     )
     assert parse(text) == (
         Prose("# Title\n\nText\n\n```python\nx = 1\n```"),
         Session((Call("one", "1\n\n2\n"), Call("two", ""))),
         File("my.toml", "# my.toml\nx = 1\n"),
         Picture("A picture", "b"),
+        Table("| a | b |\n| --- | --- |\n| `c` | d e |"),
         Question("Why?", "Because."),
         Prose("The end"),
     )

@@ -1,7 +1,8 @@
-"""The parts of a lesson's Markdown: text, console sessions, files to save, pictures, questions.
+"""The parts of a lesson's Markdown: text, tables, console sessions, files to save, pictures, questions.
 
 The files are plain Markdown that reads well by itself. Only what stands at the beginning of a line is a part of its own: a fenced block
-of ``console``, one of ``toml`` whose first line names the file, a picture alone on its line, and ``<details>`` with a ``<summary>``.
+of ``console``, one of ``toml`` whose first line names the file, a picture alone on its line, lines that begin with ``|``, and
+``<details>`` with a ``<summary>``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,19 @@ class Prose:
     """Text."""
 
     markdown: str
+
+
+@attrs.frozen
+class Table:
+    """A table."""
+
+    markdown: str
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Its cells, as Markdown; the first row is the heading."""
+        lines = self.markdown.split("\n")
+        return tuple(tuple(cell.strip() for cell in line.strip("|").split("|")) for line in (lines[0], *lines[2:]))
 
 
 class Call(NamedTuple):
@@ -70,7 +84,7 @@ class Question:
     """Markdown."""
 
 
-Part = Prose | Session | File | Picture | Question
+Part = Prose | Table | Session | File | Picture | Question
 
 
 def parse(text: str) -> tuple[Part, ...]:
@@ -90,6 +104,9 @@ def _parts(lines: list[str]) -> Iterator[Part]:
             part = _block(fence["language"], lines[at + 1 : end])
         elif picture := _PICTURE.match(line):
             part = Picture(picture["caption"], picture["source"])
+        elif line.startswith("|"):
+            end = next((i for i in range(at, len(lines)) if not lines[i].startswith("|")), len(lines)) - 1
+            part = Table("\n".join(lines[at : end + 1]))
         elif line.strip() == "<details>":
             end = _closing(lines, at, "</details>")
             part = _question(lines[at + 1 : end], at + 1)

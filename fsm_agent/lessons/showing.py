@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from rich import table as grid
+from rich.box import SIMPLE
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -15,7 +17,7 @@ from fsm_agent.guards import production
 from fsm_agent.language import Language
 from fsm_agent.lessons.checking import MOST_STEPS, play
 from fsm_agent.lessons.load import Lesson
-from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session
+from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session, Table
 from fsm_agent.options import FEATURES
 
 WIDEST = 100
@@ -41,7 +43,7 @@ def print_plain(lesson: Lesson, lang: Language, *, answers: bool) -> Iterator[st
 
 def _plain(part: Part, lesson: Lesson, lang: Language, *, answers: bool) -> Iterator[str]:
     match part:
-        case Prose(markdown=markdown):
+        case Prose(markdown=markdown) | Table(markdown=markdown):
             yield markdown
         case Session(calls=calls):
             yield "```console"
@@ -77,6 +79,8 @@ def _rich(part: Part, lesson: Lesson, lang: Language, *, answers: bool) -> Itera
     match part:
         case Prose(markdown=markdown):
             yield Markdown(markdown, hyperlinks=False, code_theme="ansi_light")
+        case Table(rows=rows):
+            yield _table(rows)
         case Session(calls=calls):
             for call in calls:
                 yield _block(Text(f"$ {call.command}", "bold"))
@@ -85,13 +89,28 @@ def _rich(part: Part, lesson: Lesson, lang: Language, *, answers: bool) -> Itera
         case File(text=text):
             yield _block(Text(text.rstrip("\n"), "cyan"))
         case Picture():
-            yield _block(Text(_text(part, lesson, lang)))
+            yield Text(_text(part, lesson, lang), overflow="fold")
         case Question(question=question, answer=answer):
             yield Text(question, "bold")
             if answers:
                 yield Padding(Markdown(answer, hyperlinks=False), (0, 0, 0, 2))
         case _:
             assert_never(part)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> grid.Table:
+    """With every word of its cells: what Rich makes of a table in Markdown is cut where it has no room."""
+    head, *body = rows
+    table = grid.Table(*(grid.Column(name, overflow="fold") for name in head), box=SIMPLE, pad_edge=False)
+    for row in body:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _cell(markdown: str) -> Text:
+    """Between backticks stands code."""
+    pieces = markdown.split("`")
+    return Text.assemble(*((piece, "cyan" if i % 2 else "") for i, piece in enumerate(pieces)), overflow="fold")
 
 
 def _block(text: Text) -> Padding:

@@ -13,7 +13,7 @@ from fsm_agent.language import LANGUAGES, Language, language
 from fsm_agent.lessons.checking import play
 from fsm_agent.lessons.embed import embed, figure, figure_style
 from fsm_agent.lessons.load import Lesson, lessons
-from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session
+from fsm_agent.lessons.parts import File, Part, Picture, Prose, Question, Session, Table
 from fsm_agent.lessons.showing import view_of
 from fsm_agent.player import content_policy, player_script, player_style
 
@@ -59,7 +59,7 @@ def lesson_page(lesson: Lesson) -> str:
 
 def _html(part: Part, lesson: Lesson, lang: Language) -> str:
     match part:
-        case Prose(markdown=markdown):
+        case Prose(markdown=markdown) | Table(markdown=markdown):
             return _markdown(markdown)
         case Session(calls=calls):
             lines = "".join(f"<b>$ {escape(call.command)}</b>\n{escape(call.output)}" for call in calls)
