@@ -123,7 +123,9 @@ def _style() -> str:
 
 
 def _markdown(text: str) -> str:
-    return str(_reader().render(text))
+    """As HTML. What may be wider than the page scrolls, and can be reached by the keyboard for that."""
+    html = str(_reader().render(text))
+    return html.replace("<pre>", '<pre tabindex="0">').replace("<table>", '<table tabindex="0">')
 
 
 def _inline(text: str) -> str:

@@ -59,9 +59,13 @@ def test_axe_finds_no_violation_in_an_opened_run(opened: Open, axe: str, report:
     assert found == []
 
 
-@pytest.mark.parametrize(("number", "scheme"), [(1, "light"), (5, "dark")])
-def test_axe_finds_no_violation_in_a_lesson(opened: Open, axe: str, number: int, scheme: str) -> None:
-    page = opened(lesson_page(lesson(number, "en")), color_scheme=scheme)
+@pytest.mark.parametrize(
+    ("number", "code", "scheme", "width"),
+    [(1, "en", "light", 1280), (1, "zh", "dark", 320), (5, "en", "dark", 1280), (8, "en", "light", 320), (9, "zh", "dark", 320)],
+)
+def test_axe_finds_no_violation_in_a_lesson(opened: Open, axe: str, number: int, code: str, scheme: str, width: int) -> None:
+    page = opened(lesson_page(lesson(number, code)), "", width, color_scheme=scheme)
+    assert page.ask("document.documentElement.scrollWidth <= innerWidth")
     page.ask(axe)
     found = page.ask("axe.run(document).then((found) => found.violations.map((each) => [each.id, each.nodes.map((node) => node.html)]))")
     assert found == []
