@@ -17,13 +17,14 @@ from fsm_agent.cli import cli
 from fsm_agent.diagrams import View, machine_view, path_view, render
 from fsm_agent.diagrams.charts import conditions
 from fsm_agent.drivers import run
-from fsm_agent.events import Fact, Final, Malformed, ModelReplied, Said
+from fsm_agent.events import AttemptFailed, Fact, Final, Malformed, ModelReplied, Said
 from fsm_agent.guards import Guard, Reading, ToolBudget, classic, production
 from fsm_agent.machine import Run, Taken
 from fsm_agent.machine.wiring import TRIGGERS
 from fsm_agent.options import FEATURES
 from fsm_agent.scenarios import load_all
 from fsm_agent.table import HALTED, ROWS
+from tests.browser.runs import optional_run
 from tests.drawn import played, talk
 from tests.npm import node
 
@@ -58,23 +59,33 @@ def runs() -> dict[str, Run]:
         for name, each in load_all().items()
     }
     warned = played("no form", "no form", guards=production(9), failing=True)
-    return {**scenarios, "talk": talk(), "open": played(steps=2), "warned": warned}
+    return {**scenarios, "talk": talk(), "open": played(steps=2), "warned": warned, "options": optional_run()}
 
 
 def events_of(walked: Run) -> list[dict[str, Any]]:
     """What happened, each with the conditions that held then; which edge was taken is not told."""
     names, rows = conditions(walked.wiring.rows), walked.wiring.rows
     by_reason = {row.reason: names[row.id] for row in rows if row.reason and row.id in names}
+    chances = {row.reason for row in rows if row.chance and walked.options.last_chance}
     decisions = iter(walked.decisions)
     events: list[dict[str, Any]] = []
+    retries, is_last = 0, False
     for entry in walked.log:
         if not isinstance(entry, Taken):
-            events.append({"type": TRIGGERS[type(entry)], "holds": []})
-            if isinstance(entry, ModelReplied):
+            events.append({"type": TRIGGERS[type(entry)], "holds": ["is_last", "is_last_word"] if is_last else []})
+            if isinstance(entry, AttemptFailed):
+                events[-1]["holds"] += ["can_retry"] if retries < walked.options.max_retries else []
+                retries += 1
+            elif isinstance(entry, ModelReplied):
+                retries = 0
                 predicate = {Final: "is_final_answer", Malformed: "is_malformed", Said: "is_said"}.get(type(next(decisions)))
                 events[-1]["holds"] += [predicate] if predicate else []
             continue
-        events[-1]["holds"] += [by_reason[reading.guard] for reading in entry.readings if reading.trips]
+        tripped = [reading.guard for reading in entry.readings if reading.trips]
+        if chances.intersection(tripped) and not is_last:
+            events[-1]["holds"].append("has_last_chance")
+            is_last = True
+        events[-1]["holds"] += [by_reason[reason] for reason in tripped]
         events[-1]["holds"] += ["is_warned"] if any(reading.warns for reading in entry.readings) else []
     return events
 
@@ -89,7 +100,7 @@ def places(walked: Run) -> list[str]:
 
 
 def view_of(walked: Run) -> View:
-    return machine_view(walked.wiring.guards)
+    return machine_view(walked.wiring.guards, features=walked.options.features)
 
 
 # --- XState --------------------------------------------------------------------------------------------------------
