@@ -61,5 +61,8 @@ class Options(Value, frozen=True):
         return max(asked_s, 0.0) if asked_s <= self.max_wait_s else None
 
 
+RETRIES = 3
+"""How often in a row a model is asked again, where nothing else is said."""
+
 OFF = Options()
 """The options of a run that has none on."""

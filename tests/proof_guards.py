@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from fsm_agent.events import Fact, ToolCalls, ToolsReturned
+from fsm_agent.events import ApprovalGiven, AttemptFailed, ContextCompacted, Fact, ModelReplied, ToolCalls, ToolsReturned
 from fsm_agent.guards import Evidence, Guard, MaxSteps, Reading, Summary, at_least, predicate
 from fsm_agent.table import PARSING, State
 
@@ -103,6 +103,78 @@ class EachTurn(Guard):
 
     def judge(self, memory: int) -> Reading:
         return Reading(self.reason, memory, self.limit, memory >= self.limit)
+
+
+@attrs.frozen
+class Cap(Guard):
+    """A cap that leaves no last chance."""
+
+    reason: ClassVar[str] = "cap"
+    folds: ClassVar[tuple[type, ...]] = (ModelReplied,)
+
+    limit: int = 3
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        return memory + 1
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, memory, self.limit, memory >= self.limit)
+
+
+@attrs.frozen
+class Busy(Guard):
+    """So many failed attempts are enough, also where replies come in between."""
+
+    reason: ClassVar[str] = "busy"
+    chance: ClassVar[bool] = True
+
+    limit: int = 3
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        return memory + isinstance(fact, AttemptFailed)
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, memory, self.limit, memory >= self.limit)
+
+
+@attrs.frozen
+class Shouted(Guard):
+    """It minds so many calls to which a person said no."""
+
+    reason: ClassVar[str] = "shouted"
+
+    limit: int = 2
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        return memory + sum(each.verdict == "no" for each in fact.approvals) if isinstance(fact, ApprovalGiven) else memory
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, memory, self.limit, memory >= self.limit)
+
+
+@attrs.frozen
+class Unsummed(Guard):
+    """It cannot bear a summary."""
+
+    reason: ClassVar[str] = "unsummed"
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, memory: int, fact: Fact, step: int) -> int:
+        return memory + len(fact.summary[99]) if isinstance(fact, ContextCompacted) else memory
+
+    def judge(self, memory: int) -> Reading:
+        return Reading(self.reason, memory, 1, trips=False)
 
 
 @attrs.frozen

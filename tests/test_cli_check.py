@@ -25,17 +25,19 @@ def lines(result: Result) -> list[str]:
 CLASSIC = """\
 classic (max_repeats=2, max_errors=2, max_steps=3)
 PROVED: every run halts.
-  at most 3 model calls
+  at most 3 model calls, each with up to 3 retries
   at most 3 rounds of tool calls, each with as many calls as the reply holds
   that rests on: max_steps
-  each cycle of the machine passes model_replied, which spends a model call; user_spoke is a person's own doing
+  each cycle of the machine spends something bounded: a model call (model_replied), a retry (retry), a step's summary (compacted), \
+a step's question (ask_approval), a step's answer (approval_given); user_spoke is a person's own doing
 
 halt reason         model calls  shortest run
 model_error         1            the model fails
-cancelled           1            a call: cancelled
+cancelled           0            cancelled
 recording_ended     0            the recording ends
 final_answer        1            the answer
 repeated_call       3            a call: ok; the same call: ok; the same call
+tools_failed        1            a call: the tools are gone
 consecutive_errors  2            a call: tool_error; another call: tool_error
 max_steps           3            a call: ok; 2 × another call: ok
 
@@ -47,7 +49,7 @@ def test_a_proof_is_told_verdict_first() -> None:
     assert result.exit_code == 0
     *told, states = lines(result)
     assert "\n".join(told) + "\n" == CLASSIC
-    assert states.endswith(" states searched")
+    assert states.endswith(" states searched, with retries=3, approvals, compaction, tool_servers")
 
 
 NONE = """\
@@ -56,13 +58,15 @@ REFUTED: a run need not halt.
   step 1: a call: ok
   step 1 can follow itself for ever
 
-8 states searched
+{states} states searched{on}
 """
 
 
 def test_what_does_not_halt_is_refuted_with_the_run_that_goes_on() -> None:
-    result = call("--preset", "none")
-    assert (result.exit_code, result.stdout) == (1, NONE)
+    result = call("--preset", "none", "--with", "none")
+    assert (result.exit_code, result.stdout) == (1, NONE.format(states=8, on=""))
+    result = call("--preset", "none", "--with", "tool_servers", "--batch", 1)
+    assert result.stdout == NONE.format(states=19, on=", with tool_servers")
 
 
 def test_in_chinese_the_reasons_stay_what_they_are() -> None:
@@ -98,6 +102,50 @@ def test_a_space_that_is_too_big_exits_with_1_and_is_not_proved() -> None:
     assert lines(result)[1].startswith("NOT PROVED: the search came to --max-states. Every run of fewer than ")
     assert "PROVED: every run halts" not in result.stdout
     assert json.loads(call("--max-states", 10, "--json").stdout)["verdict"] == "undecided"
+
+
+# --- what is on besides --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on", "calls", "footing"),
+    [
+        ("none", "at most 2 model calls", ""),
+        ("retries=1", "at most 2 model calls, each with up to 1 retry", ", with retries=1"),
+        ("retries=0, approvals", "at most 2 model calls", ", with approvals"),
+        (
+            "last_chance,retries",
+            "at most 3 model calls, the last word among them, each with up to 3 retries",
+            ", with retries=3, last_chance",
+        ),
+        (
+            "all",
+            "at most 3 model calls, the last word among them, each with up to 3 retries",
+            ", with retries=3, approvals, compaction, last_chance, tool_servers",
+        ),
+    ],
+)
+def test_what_is_on_is_chosen_by_name(on: str, calls: str, footing: str) -> None:
+    result = call("--limits", "max_steps=2", "--batch", 1, "--with", on)
+    assert result.exit_code == 0
+    assert lines(result)[2] == f"  {calls}"
+    assert lines(result)[-1].endswith(f" states searched{footing}")
+
+
+def test_a_last_chance_is_in_the_witness(tmp_path: Path) -> None:
+    picture = tmp_path / "witness.dot"
+    result = call("--limits", "max_steps=1", "--with", "last_chance", "--witness", "max_steps", "-o", picture)
+    assert result.exit_code == 0
+    assert lines(result)[0].startswith("classic: Halted(max_steps) at step 2, 2 model calls")
+    assert "last word" in picture.read_text(encoding="utf-8")
+
+
+def test_a_file_says_what_is_on_and_the_option_says_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('preset = "none"\nwith = ["retries=2", "last_chance"]\n[limits]\nmax_steps = 1\n')
+    assert lines(call(file))[2] == "  at most 2 model calls, the last word among them, each with up to 2 retries"
+    assert lines(call(file, "--with", "none"))[2] == "  at most 1 model call"
+    assert lines(call("d", "--with", "none"))[-1].endswith(" states searched")
 
 
 # --- what is checked ---------------------------------------------------------------------------------------------
@@ -137,7 +185,7 @@ def test_a_module_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     result = call("--preset", "none", "--guard", "own_guards_here:CAP")
     assert result.exit_code == 0
-    assert lines(result)[2] == "  at most 2 model calls"
+    assert lines(result)[2] == "  at most 2 model calls, each with up to 3 retries"
 
 
 def test_a_guard_that_raises_is_refuted_in_one_line() -> None:
@@ -179,6 +227,14 @@ def test_what_refutes_is_drawn(tmp_path: Path) -> None:
         (["--preset", "odd"], "'odd' is not one of"),
         (["no_such.toml"], "no_such.toml: No such file or directory"),
         (["d", "--limits", "max_steps=3"], "d brings its own limits; leave --preset and --limits away"),
+        (
+            ["--with", "retry"],
+            "'retry' is nothing that can be on; there are retries, approvals, compaction, last_chance, tool_servers, all and none",
+        ),
+        (["--with", "approvals=2"], "'approvals=2' is nothing that can be on"),
+        (["--with", "retries=x"], "retries=x: it must be a whole number from 0 to 100"),
+        (["--with", "retries=101"], "retries=101: it must be a whole number from 0 to 100"),
+        (["--with", ""], "'' is nothing that can be on"),
         (["--guard", "tests.proof_guards"], "is not of the form module:ATTRIBUTE"),
         (["--guard", "no_such_module_here:X"], "cannot be imported: ModuleNotFoundError"),
         (["--guard", "tests.proof_guards:Nothing"], "has no attribute 'Nothing'"),
@@ -206,6 +262,8 @@ def test_wrong_use_is_one_line_and_exit_2(arguments: list[str], problem: str, tm
         ("presett = 'none'", "unknown field `presett`"),
         ("[limits]\nmax_stepss = 1", "'max_stepss' is not the name of a limit"),
         ("preset = 'odd'", "the preset 'odd' is not known"),
+        ("with = ['retry']", "'retry' is nothing that can be on"),
+        ("with = 'retries'", "Expected `array | null`, got `str`"),
         ("limits = 3", "Expected `object`, got `int`"),
         ("title = 't'\ntask = 't'\n[limits]\nmax_steps = 0", "max_steps is 0"),
     ],

@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import get_args
 
 import pytest
 
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AskApproval,
     AskModel,
+    AttemptFailed,
     CallTools,
+    ContextCompacted,
     Decision,
     Effect,
     Event,
+    Final,
     Malformed,
     ModelReplied,
     Observation,
     ObservationKind,
+    Reply,
     ToolCall,
     ToolsReturned,
     UserSpoke,
 )
 from fsm_agent.guards import CostBudget, Deadline, Guard, MaxSteps, NoProgress, TokenBudget, ToolBudget, classic, production
 from fsm_agent.machine import TRIGGERS, Run
-from fsm_agent.proof.alphabet import Alphabet, Letter, Names, tools_for
+from fsm_agent.options import OFF, Options
+from fsm_agent.proof.alphabet import Alphabet, tools_for
+from fsm_agent.proof.letters import Letter, Names
+from fsm_agent.proof.options import options_from
 from fsm_agent.proof.sight import Sight, sight_of
+from fsm_agent.proof.states import new_run, used_up
 from fsm_agent.proof.structure import PERSON
-from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.table import DECIDING, EXECUTING
+from tests.proof_guards import Shouted
 
 EVERYTHING: tuple[Guard, ...] = (*production(9), TokenBudget(9), CostBudget(1), Deadline(9), ToolBudget(9, "search"))
 
 
-def alphabet(*guards: Guard, batch: int = 2) -> Alphabet:
+ON = options_from(["all"])
+
+
+def alphabet(*guards: Guard, batch: int = 2, options: Options = OFF) -> Alphabet:
     sight = sight_of(guards)
-    return Alphabet(sight, tools_for(sight), batch)
+    return Alphabet(sight, tools_for(sight), batch, options)
 
 
 def new(used: dict[str, int]) -> Callable[[str, int], int]:
@@ -45,54 +60,119 @@ def events(letters: tuple[Letter, ...], known: dict[str, int]) -> list[Event]:
     return [letter.event(Names({kind: range(n) for kind, n in known.items()}, new(known))) for letter in letters]
 
 
-def waiting(guards: tuple[Guard, ...]) -> Iterator[Run]:
-    """A run in each waiting state."""
-    asking = Run("task", guards=guards, protocol=RecordedProtocol(), tools=alphabet(*guards).tools)
-    yield asking
-    for letter in alphabet(*guards).letters(asking.effect or CallTools(()), {}):
-        calling = asking.copy()
-        calling.feed(letter.event(Names({}, new({}))))
-        if calling.state == EXECUTING:
-            yield calling
+def waiting(guards: tuple[Guard, ...], options: Options = OFF) -> Iterator[Run]:
+    """Runs of one step: in each waiting state, for whatever it may wait, and with whatever the step may have used up."""
+    ahead = [new_run(guards, alphabet(*guards).tools, options)]
+    known = set()
+    while ahead:
+        run = ahead.pop(0)
+        key = run.state, type(run.effect), used_up(run), run.chance
+        if run.effect is not None and key not in known and run.step <= 1:
+            known.add(key)
+            yield run
+            for event in of_run(run, {}, *guards):
+                after = run.copy()
+                after.feed(event)
+                ahead.append(after)
 
 
 def of_run(run: Run, known: dict[str, int], *guards: Guard) -> list[Event]:
     assert run.effect is not None
-    return events(alphabet(*guards).letters(run.effect, known), known)
+    letters = alphabet(*guards, options=run.options).letters(run.effect, known, summed_up=run.summed_up, last=run.chance is not None)
+    names = Names({kind: range(n) for kind, n in known.items()}, new(known), run.summary.covers if run.summary else 0)
+    return [letter.event(names) for letter in letters]
 
 
-@pytest.mark.parametrize("guards", [(), classic(), EVERYTHING], ids=["none", "classic", "everything"])
-def test_every_event_that_a_state_takes_is_tried_and_none_is_refused(guards: tuple[Guard, ...]) -> None:
+@pytest.mark.parametrize("options", [OFF, ON], ids=["off", "on"])
+@pytest.mark.parametrize("guards", [(), classic(1), EVERYTHING], ids=["none", "classic", "everything"])
+def test_every_event_that_a_state_takes_is_tried_and_none_is_refused(guards: tuple[Guard, ...], options: Options) -> None:
     states = set()
-    for run in waiting(guards):
-        states.add(run.state)
+    for run in waiting(guards, options):
+        states.add((run.state, type(run.effect)))
         tried = of_run(run, {}, *guards)
         assert {type(event) for event in tried} == set(run.accepts)
         for event in tried:
             run.copy().feed(event)
-    assert states == {DECIDING, EXECUTING}
+    asks = {(EXECUTING, AskApproval)} if options.approvals else set()
+    assert states == {(DECIDING, AskModel), (EXECUTING, CallTools)} | asks
 
 
 def test_every_event_of_the_package_is_tried_in_some_state() -> None:
-    tried = {type(event) for run in waiting(classic()) for event in of_run(run, {}, *classic())}
+    tried = {type(event) for run in waiting(classic(), ON) for event in of_run(run, {}, *classic())}
     assert tried == set(get_args(Event)) == set(TRIGGERS)
 
 
 def test_every_effect_has_letters() -> None:
-    asking = AskModel.__name__
-    assert {asking, CallTools.__name__} == {kind.__name__ for kind in get_args(Effect)}
-    for run in waiting(classic()):
-        assert run.effect is not None
-        assert alphabet().letters(run.effect, {})
+    effects = {type(run.effect): run.effect for run in waiting(classic(), ON)}
+    assert set(effects) == set(get_args(Effect))
+    for effect in effects.values():
+        assert effect is not None
+        assert alphabet().letters(effect, {})
+
+
+def test_of_the_last_word_what_it_is_is_tried_and_nothing_that_only_guards_could_see() -> None:
+    last = next(run for run in waiting(classic(1), ON) if run.chance is not None)
+    tried = of_run(last, {"work": 3}, *EVERYTHING)
+    replies = [event for event in tried if isinstance(event, ModelReplied)]
+    assert isinstance(after(last, replies[0]).decision, Final)
+    assert {type(after(last, event).decision) for event in replies} == set(get_args(Decision))
+    assert [event.at for event in replies] == [None] * len(replies)
+    assert len(replies) < 15
+
+
+def after(run: Run, event: Event) -> Run:
+    copy = run.copy()
+    copy.feed(event)
+    return copy
+
+
+def test_a_server_asks_for_no_wait_or_for_none_that_is_waited_or_for_too_much() -> None:
+    options = Options(max_retries=1, max_wait_s=7.0)
+    tried = of_run(new_run((), (), options), {})
+    waits = [(event.retry_after_s, options.wait_s(0, event.retry_after_s)) for event in tried if isinstance(event, AttemptFailed)]
+    assert waits == [(None, 0.5), (0.0, 0.0), (15.0, None)]
+
+
+def test_the_conversation_is_summed_up_once_a_step_a_little_further_each_time() -> None:
+    (run,) = (run for run in waiting((), Options(compaction=True)) if run.summed_up)
+    assert ContextCompacted not in {type(event) for event in of_run(run, {})}
+    for event in (ModelReplied(Reply("hm", taken_as="unparseable")), ContextCompacted(2, "a summary")):
+        run.feed(event)
+    assert run.summary == ContextCompacted(2, "a summary")
+
+
+def test_some_calls_are_asked_about_and_each_verdict_is_given_where_a_guard_can_tell() -> None:
+    pair = CallTools((ToolCall("work", {}), ToolCall("work", {})))
+    options = Options(approvals=True)
+
+    def asked(*guards: Guard) -> list[tuple[int, ...]]:
+        letters = alphabet(*guards, options=options).letters(pair, {})
+        return [event.calls for event in events(letters, {}) if isinstance(event, ApprovalAsked)]
+
+    def given(*guards: Guard) -> list[tuple[str, ...]]:
+        letters = alphabet(*guards, options=options).letters(AskApproval(pair.calls, (0, 1)), {})
+        return [tuple(each.verdict for each in event.approvals) for event in events(letters, {}) if isinstance(event, ApprovalGiven)]
+
+    assert asked(*classic()) == [(0, 1)]
+    assert given(*classic()) == [("yes", "yes"), ("no", "no"), ("edit", "edit")]
+    assert asked(Shouted()) == [(0, 1), (0,), (1,)]
+    assert given(Shouted()) == list(product(("yes", "no", "edit"), repeat=2))
+
+
+def test_a_person_who_was_asked_is_not_asked_again_and_what_was_settled_comes_back_as_it_was() -> None:
+    no = Observation("work", "no!", "denied")
+    effect = CallTools((ToolCall("work", {}), ToolCall("work", {})), (no, None), may_ask=False)
+    tried = events(alphabet(options=ON).letters(effect, {}), {})
+    assert not any(isinstance(event, ApprovalAsked) for event in tried)
+    assert {event.observations[0] for event in tried if isinstance(event, ToolsReturned)} == {no}
+    assert len({event.observations[1].kind for event in tried if isinstance(event, ToolsReturned)}) == 3
 
 
 def test_every_decision_and_every_kind_of_malformed_reply_is_tried() -> None:
     decisions: list[Decision] = []
     run = next(waiting(EVERYTHING))
     for event in of_run(run, {}, *EVERYTHING):
-        after = run.copy()
-        after.feed(event)
-        decisions += after.decisions
+        decisions += after(run, event).decisions
     assert {type(decision) for decision in decisions} == set(get_args(Decision))
     assert {decision.kind for decision in decisions if isinstance(decision, Malformed)} == {"unparseable", "empty", "truncated"}
 
@@ -168,7 +248,7 @@ def test_a_polling_tool_and_the_tools_that_guards_name_are_called_where_it_matte
 
 
 def test_letters_of_a_person_are_those_of_the_edges_that_only_a_person_can_take() -> None:
-    letters = [letter for run in waiting(()) if run.effect for letter in alphabet().letters(run.effect, {})]
+    letters = [letter for run in waiting((), ON) if run.effect for letter in alphabet(options=ON).letters(run.effect, {})]
     person = {TRIGGERS[type(letter.event(Names({}, new({}))))] for letter in letters if letter.person}
     machine = {TRIGGERS[type(letter.event(Names({}, new({}))))] for letter in letters if not letter.person}
     assert person == PERSON

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
 import pytest
 
-from fsm_agent.events import Malformed, Observation, Said, ToolCalls, ToolsReturned, UserSpoke
+from fsm_agent.events import (
+    Approval,
+    ApprovalAsked,
+    ApprovalGiven,
+    AskApproval,
+    AttemptFailed,
+    CallTools,
+    Cancelled,
+    ContextCompacted,
+    Event,
+    Malformed,
+    Observation,
+    Said,
+    ToolCall,
+    ToolCalls,
+    ToolsFailed,
+    ToolsReturned,
+    UserSpoke,
+)
 from fsm_agent.guards import (
     ConsecutiveErrors,
     ErrorStreak,
@@ -17,15 +38,21 @@ from fsm_agent.guards import (
     predicate,
     production,
 )
-from fsm_agent.language import ENGLISH, language
+from fsm_agent.language import ENGLISH, Language, language
 from fsm_agent.machine import Run, Taken
+from fsm_agent.options import OFF, Options
+from fsm_agent.outcome import answer_of
 from fsm_agent.proof import Endless, Fault, Proof, Uncheckable, prove
 from fsm_agent.proof.configuration import Configuration
+from fsm_agent.proof.options import options_from
 from fsm_agent.proof.report import Report
-from fsm_agent.proof.summary import in_short, steps_of
+from fsm_agent.proof.summary import events_of, in_short, steps_of
+from fsm_agent.protocols import RecordedProtocol
 from fsm_agent.traces.record import Trace, header_of
 from tests.proof_guards import (
     Boxed,
+    Busy,
+    Cap,
     Divides,
     EachTurn,
     Early,
@@ -36,8 +63,10 @@ from tests.proof_guards import (
     Mutates,
     Reader,
     Renamed,
+    Shouted,
     Tongue,
     TooManySearches,
+    Unsummed,
     long_winded,
 )
 
@@ -66,10 +95,11 @@ def test_classic_halts_within_its_cap() -> None:
     assert proof.judged_in_part == ()
     assert ends(proof) == {
         "model_error": ("reached", 1),
-        "cancelled": ("reached", 1),
+        "cancelled": ("reached", 0),
         "recording_ended": ("reached", 0),
         "final_answer": ("reached", 1),
         "repeated_call": ("reached", 3),
+        "tools_failed": ("reached", 1),
         "consecutive_errors": ("reached", 2),
         "max_steps": ("reached", 10),
     }
@@ -81,9 +111,10 @@ def test_production_is_proved_with_few_states() -> None:
     assert bounds(proof) == [(30, True, False), (30, True, False), (60, True, False)]
     assert ends(proof) == {
         "model_error": ("reached", 1),
-        "cancelled": ("reached", 1),
+        "cancelled": ("reached", 0),
         "recording_ended": ("reached", 0),
         "final_answer": ("reached", 1),
+        "tools_failed": ("reached", 1),
         "denied": ("reached", 2),
         "truncated_reply": ("reached", 2),
         "empty_reply": ("reached", 3),
@@ -94,7 +125,8 @@ def test_production_is_proved_with_few_states() -> None:
         "max_steps": ("reached", 30),
     }
     assert proof.judged_in_part == ("denied", "no_progress")
-    assert proof.states < 4_000  # some seconds
+    assert proof.states < 5_000  # some seconds
+    assert proof.retries == 3
 
 
 def test_a_guard_in_the_way_makes_the_shortest_run_longer() -> None:
@@ -107,7 +139,7 @@ def test_a_budget_bounds_the_tool_calls() -> None:
     guards = (*classic(5), ToolBudget(3))
     proof = prove(guards)
     assert bounds(proof) == [(5, True, False), (3, True, False), (3, True, False)]
-    assert list(report(guards, proof).bounds())[:2] == ["at most 5 model calls", "at most 3 tool calls"]
+    assert list(report(guards, proof).bounds())[:2] == ["at most 5 model calls, each with up to 3 retries", "at most 3 tool calls"]
 
 
 def test_one_call_a_reply() -> None:
@@ -194,13 +226,157 @@ def test_a_bound_that_a_person_can_lift_is_told_as_one() -> None:
     proof = prove((EachTurn(3),))
     assert proof.verdict == "proved"
     assert bounds(proof) == [(3, True, True), (3, True, True), (6, True, True)]
-    assert next(report((EachTurn(3),), proof).bounds()) == "at most 3 model calls between two messages of a person, who may go on for ever"
+    assert (
+        next(report((EachTurn(3),), proof).bounds())
+        == "at most 3 model calls between two messages of a person, who may go on for ever, each with up to 3 retries"
+    )
 
 
 def test_a_cap_holds_whatever_a_person_lifts_besides() -> None:
     proof = prove((EachTurn(3), MaxSteps(8)))
     assert bounds(proof)[0] == (8, True, False)
     assert proof.core == ("each_turn", "max_steps")
+
+
+# --- what is on besides --------------------------------------------------------------------------------------------
+
+ALL = options_from(["all"])
+
+
+def test_a_last_chance_is_one_model_call_more_and_changes_no_reason() -> None:
+    proof = prove(classic(), ALL)
+    assert proof.verdict == "proved"
+    assert bounds(proof) == [(11, True, False), (10, True, False), (20, True, False)]
+    plain = ends(prove(classic()))
+    assert ends(proof) == plain | {"repeated_call": ("reached", 4), "max_steps": ("reached", 11)}
+    run = next(ending.run for ending in proof.endings if ending.reason == "repeated_call")
+    assert run is not None
+    assert (answer_of(run) is not None, run.chance) == (True, "Parsing")
+    assert in_short(run, ENGLISH) == "a call: ok; the same call: ok; the same call; last word: the answer"
+    assert next(report(classic(), proof).bounds()) == "at most 11 model calls, the last word among them, each with up to 3 retries"
+
+
+def test_production_with_everything_on_needs_hardly_more_states() -> None:
+    proof = prove(production(30), ALL)
+    assert proof.verdict == "proved"
+    assert bounds(proof) == [(31, True, False), (30, True, False), (60, True, False)]
+    assert proof.states < 5_000
+    found = ends(proof)
+    assert {reason: found[reason] for reason in ("denied", "error_streak", "no_progress", "max_steps")} == {
+        "denied": ("reached", 2),
+        "error_streak": ("reached", 4),
+        "no_progress": ("reached", 5),
+        "max_steps": ("reached", 31),
+    }
+
+
+def test_with_nothing_on_there_is_less_to_search_and_to_say() -> None:
+    proof = prove(classic(), OFF)
+    assert (proof.retries, proof.options, "tools_failed" in ends(proof)) == (0, OFF, False)
+    words = report(classic(), proof)
+    assert next(words.bounds()) == "at most 10 model calls"
+    assert list(words.bounds())[-1] == (
+        "each cycle of the machine passes model_replied, which spends a model call; user_spoke is a person's own doing"
+    )
+    assert "with" not in words.footing()
+
+
+def test_what_is_on_and_what_it_spends_is_told() -> None:
+    words = report(classic(2), prove(classic(2), options_from(["retries=1", "last_chance"]), batch=1))
+    assert list(words.bounds())[-1] == (
+        "each cycle of the machine spends something bounded: a model call (model_replied, no_last_word, no_last_word_either), "
+        "a retry (retry), the last chance (last_chance_parsing, last_chance); user_spoke is a person's own doing"
+    )
+    assert next(words.bounds()) == "at most 3 model calls, the last word among them, each with up to 1 retry"
+    assert words.footing().endswith(" states searched, with retries=1, last_chance")
+    values = words.as_values()
+    assert (values["with"], values["retries_a_call"]) == (["retries=1", "last_chance"], 1)
+    assert values["structure"]["spends"]["retry"] == "a retry"
+
+
+@pytest.mark.parametrize("retries", [1, 5, 40])
+def test_a_model_is_asked_again_as_often_as_the_options_say_and_no_oftener(retries: int) -> None:
+    assert prove(classic(1), Options(max_retries=retries), batch=1).retries == retries
+
+
+def test_a_last_word_counts_wherever_a_guard_may_stop_a_run_that_a_cap_without_one_ends() -> None:
+    """The errors come to their limit with the cap: judged before it, they leave one call more than it allows; three are needed."""
+    last = Options(last_chance=True)
+    assert bounds(prove((Cap(3), ErrorStreak(3)), last, batch=1))[0] == (4, True, False)
+    assert bounds(prove((Cap(2), ErrorStreak(3)), last, batch=1))[0] == (2, True, False)
+    assert bounds(prove((Cap(3), ErrorStreak(3)), OFF, batch=1))[0] == (3, True, False)
+    assert prove((Cap(3), ErrorStreak(3)), last, batch=1).core == ("cap", "error_streak")
+
+
+def test_a_guard_may_count_what_costs_no_step() -> None:
+    proof = prove((Busy(4), MaxSteps(6)), batch=1)
+    assert proof.verdict == "proved"
+    assert ends(proof)["busy"] == ("reached", 2)
+    run = next(ending.run for ending in proof.endings if ending.reason == "busy")
+    assert run is not None
+    assert in_short(run, ENGLISH).count("an attempt fails") == 4
+    assert ends(prove((Busy(4), MaxSteps(1)), batch=1))["busy"] == ("never", None)
+    assert ends(prove((Busy(4), MaxSteps(6)), OFF, batch=1))["busy"] == ("never", None)
+
+
+def test_a_guard_may_count_verdicts() -> None:
+    assert ends(prove((Shouted(2), MaxSteps(4))))["shouted"] == ("reached", 1)
+    assert ends(prove((Shouted(2), MaxSteps(4)), batch=1))["shouted"] == ("reached", 2)
+    assert ends(prove((Shouted(2), MaxSteps(4)), options_from(["retries"])))["shouted"] == ("never", None)
+
+
+def test_a_guard_that_cannot_bear_a_summary_is_shown_with_one() -> None:
+    proof = prove((Unsummed(), MaxSteps(3)))
+    assert isinstance(proof.counterexample, Fault)
+    assert proof.counterexample.problem == "the guard Unsummed (unsummed) raised IndexError in fold: string index out of range"
+    assert prove((Unsummed(), MaxSteps(3)), options_from(["retries", "approvals"])).verdict == "proved"
+
+
+def test_a_machine_that_asks_a_person_again_and_again_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def always(run: Run, kind: type) -> bool:
+        return kind not in {ApprovalAsked, ToolsReturned, ToolsFailed} if isinstance(run.effect, AskApproval) else kind is not ApprovalGiven
+
+    def decided(calls: Sequence[ToolCall], approvals: Mapping[int, Approval], lang: Language) -> CallTools:
+        return CallTools(tuple(calls))
+
+    monkeypatch.setattr("fsm_agent.machine.run.awaited", always)
+    monkeypatch.setattr("fsm_agent.machine.run.decided", decided)
+    proof = prove(classic())
+    assert proof.verdict == "refuted"
+    assert isinstance(proof.counterexample, Endless)
+    told = report(classic(), proof).counterexample()
+    assert told == ["step 1: a call: a person is asked: a person decides (yes)", "step 1 can follow itself for ever"]
+
+
+def test_a_machine_that_retries_for_ever_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Options, "wait_s", lambda self, retries, asked_s: 0.0)
+    with pytest.raises(Uncheckable, match="a step does not end"):
+        prove(classic(1), Options(max_retries=1), batch=1)
+
+
+def test_a_machine_that_stumbles_over_a_verdict_is_refuted_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumbles(calls: Sequence[ToolCall], approvals: Mapping[int, Approval], lang: Language) -> CallTools:
+        raise ZeroDivisionError("no such verdict")
+
+    monkeypatch.setattr("fsm_agent.machine.run.decided", stumbles)
+    proof = prove(classic())
+    assert isinstance(proof.counterexample, Fault)
+    assert proof.counterexample.problem == "the machine raised ZeroDivisionError: no such verdict"
+    assert report(classic(), proof).counterexample()[0] == "step 1: a call: a person is asked"
+
+
+def test_every_event_has_words() -> None:
+    told = [event for ending in prove(classic(2), ALL, batch=1).endings if ending.run for _, event in events_of(ending.run)]
+    others: list[Event] = [
+        *(AttemptFailed("E", "m"), ContextCompacted(1, "s"), ApprovalAsked((0,)), ApprovalGiven((Approval("edit"),))),
+        *(UserSpoke("hm"), Cancelled(), ToolsFailed((), "E", "m")),
+    ]
+    assert {type(event) for event in (*told, *others)} == set(get_args(Event))
+    run = Run("task", guards=(MaxSteps(9),), protocol=RecordedProtocol(), options=ALL)
+    run.log += others
+    assert steps_of(run, ENGLISH) == [
+        "an attempt fails: summed up: a person is asked: a person decides (edit): a person speaks: cancelled: the tools are gone"
+    ]
 
 
 # --- machines that do not halt -----------------------------------------------------------------------------------

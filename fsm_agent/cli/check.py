@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     "--limits", default="", metavar="LIMITS", help="Other limits, and the guards that they are of, as in max_steps=6,max_errors=2."
 )
 @click.option("--guard", "paths", multiple=True, metavar="MODULE:NAME", help="A guard of your own, by import path; repeatable.")
+@click.option(
+    "--with",
+    "on",
+    metavar="FEATURES",
+    help="What else is on, such as retries=5,approvals: of retries, approvals, compaction, last_chance, tool_servers; all; none. "
+    "[default: all but last_chance]",
+)
 @click.option("--batch", type=click.IntRange(min=1, max=4), default=2, show_default=True, help="Tool calls that one reply may hold.")
 @click.option(
     "--max-states", type=click.IntRange(min=1), default=10_000, show_default=True, help="Give up a search that comes to more states."
@@ -58,6 +65,7 @@ def check(
     preset: str | None,
     limits: str,
     paths: tuple[str, ...],
+    on: str | None,
     batch: int,
     max_states: int,
     witness: str | None,
@@ -68,7 +76,8 @@ def check(
 ) -> None:
     """Prove that every run halts, for every reply, observation and person, by exhaustive search over the machine itself.
 
-    What is checked is a preset with limits, or SOURCE: a scenario, or a TOML file with `preset`, a table `limits` and a list `guards`.
+    What is checked is a preset with limits, or SOURCE: a scenario, or a TOML file with `preset`, a table `limits` and lists `guards` and
+    `with`.
     Of what halts is told: within how many model calls and tool calls, for which reasons, and the shortest run to each; and which
     guards can never trip, or are always shadowed by another. Of what does not halt, the shortest run that goes on for ever.
 
@@ -84,9 +93,9 @@ def check(
         if output is not None:
             format_of(output, None)
             keep_apart([source] if source is not None and is_path(source) else [], {"--output": output})
-        configuration = _configuration(source, preset, limits, paths)
+        configuration = _configuration(source, preset, limits, paths, None if on is None else on.split(","))
         with _waiting():
-            proof = prove(configuration.guards, max_states=max_states, batch=batch)
+            proof = prove(configuration.guards, configuration.options, max_states=max_states, batch=batch)
     report = Report(configuration, proof, lang)
     run = _named(proof, witness)
     if output is not None and run is None:
@@ -94,12 +103,12 @@ def check(
     if as_json:
         print_json(report.as_values())
     elif witness is not None and run is not None:
-        click.echo(path_view(run, configuration.name).text.rstrip("\n"))
+        click.echo(path_view(run, configuration.name, lang).text.rstrip("\n"))
     else:
         _print(report)
     if output is not None and run is not None:
         with faults():
-            draw_run(run, configuration.name, output, None)
+            draw_run(run, configuration.name, output, None, lang)
     context.exit(DONE if proof.verdict == "proved" else DIFFERS)
 
 
@@ -112,19 +121,21 @@ def _waiting() -> AbstractContextManager[object]:
     return Console(stderr=True).status("searching")
 
 
-def _configuration(source: str | None, preset: str | None, limits: str, paths: tuple[str, ...]) -> Configuration:
+def _configuration(source: str | None, preset: str | None, limits: str, paths: tuple[str, ...], on: list[str] | None) -> Configuration:
     from fsm_agent.proof.configuration import Configuration, from_file, from_options, imported
+    from fsm_agent.proof.options import SEARCHED, options_from
     from fsm_agent.scenarios import names
 
     if source is None:
-        return from_options(preset or "classic", limits, paths)
+        return from_options(preset or "classic", limits, paths, on)
     if preset is not None or limits:
         raise Fault(f"{source} brings its own limits; leave --preset and --limits away")
     if source in names():
         from fsm_agent.scenarios import built_in
 
-        return Configuration(source, (*built_in(source).guards, *imported(paths)))
-    return from_file(source, paths)
+        options = SEARCHED if on is None else options_from(on)
+        return Configuration(source, (*built_in(source).guards, *imported(paths)), options=options)
+    return from_file(source, paths, on)
 
 
 def _named(proof: Proof, witness: str | None) -> Run | None:

@@ -10,59 +10,31 @@ harmless to final, because the search tries the first of them first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import assert_never
 
 import attrs
-import msgspec
 
 from fsm_agent.events import (
+    AskApproval,
     AskModel,
     CallTools,
-    Cancelled,
     Effect,
-    Event,
     ModelFailed,
-    ModelReplied,
     Observation,
     ObservationKind,
     RecordingEnded,
     Reply,
-    ToolRequest,
     ToolSpec,
-    ToolsReturned,
     Usage,
-    UserSpoke,
 )
-from fsm_agent.proof.sight import CUT_OFF, KINDS, POLLING, TIME, USAGE, Sight
+from fsm_agent.options import OFF, Options
+from fsm_agent.proof import letters as of
+from fsm_agent.proof.letters import LENGTH, SEEN, TALK, TEXT, Letter, Names, Verdict, kind_of
+from fsm_agent.proof.sight import CUT_OFF, KINDS, POLLING, TIME, USAGE, VERDICTS, Sight
 
 WORK, POLL = "work", "poll"
-SEEN, TEXT, TALK = "seen", "text", "talk"
-LENGTH = "length"
-
-
-class Names:
-    """The names that a run remembers, by kind, in the order of their appearance in its state; and new ones."""
-
-    def __init__(self, remembered: Mapping[str, Sequence[int]], new: Callable[[str, int], int]) -> None:
-        self._remembered = remembered
-        self._new = new
-
-    def name(self, kind: str, index: int) -> str:
-        """The name at ``index``; beyond those that are remembered, a new one."""
-        remembered = self._remembered.get(kind, ())
-        return f"{kind}#{remembered[index] if index < len(remembered) else self._new(kind, index - len(remembered))}"
-
-
-@attrs.frozen(eq=False)
-class Letter:
-    """One thing that can happen."""
-
-    event: Callable[[Names], Event]
-    person: bool = False
-    """A person has to do it each time, so that a loop through it is that person's doing."""
 
 
 @attrs.frozen
@@ -74,20 +46,31 @@ class Alphabet:
     """The tools of the runs that are searched."""
     batch: int
     """Tool calls that one reply may hold."""
+    options: Options = OFF
+    """What is on in these runs."""
 
     @property
     def called(self) -> tuple[str, ...]:
         """The tools that are called: those of which it matters which is called."""
         return WORK, *((POLL,) if POLLING in self.sight.sees else ()), *self.sight.tools
 
-    def letters(self, effect: Effect, counts: Mapping[str, int]) -> tuple[Letter, ...]:
-        """Everything that can be answered to ``effect`` by a world in which so many names of each kind are remembered."""
+    def letters(self, effect: Effect, counts: Mapping[str, int], *, summed_up: bool = False, last: bool = False) -> tuple[Letter, ...]:
+        """Everything that can be answered to ``effect`` by a world in which so many names of each kind are remembered.
+
+        ``summed_up``: the step has had its summary. ``last``: it is the last word, of which no guard is shown anything.
+        """
+        if last:
+            blind = Alphabet(Sight(kinds=self.sight.kinds), self.tools, self.batch, self.options)
+            return (*reversed([*blind._replies({})]), *blind._instead({}, summed_up=summed_up))
         match effect:
             case AskModel():
-                return (*self._replies(counts), *self._instead(counts))
-            case CallTools(calls=calls):
-                tools = tuple(call.name for call in calls)
-                return (*self._returns(tools, counts), *self._stopped(tools))
+                return (*self._replies(counts), *self._instead(counts, summed_up=summed_up))
+            case CallTools(calls=calls, settled=settled, may_ask=may_ask):
+                tools = [call.name for call in calls]
+                asks = self._asks(len(calls)) if may_ask and self.options.approvals else ()
+                return (*self._returns(tools, settled, counts), *asks, *self._gone(tools), *self._stopped(tools))
+            case AskApproval(calls=calls, asked=asked):
+                return (*self._decides(len(asked)), *self._stopped([call.name for call in calls]))
             case _:
                 assert_never(effect)
 
@@ -97,20 +80,20 @@ class Alphabet:
         for make in self._forms(counts):
             for usage in self._usages():
                 for at, latency in self._times():
-                    yield Letter(_replied(make, usage, at, latency))
+                    yield Letter(of.replied(make, usage, at, latency))
 
     def _forms(self, counts: Mapping[str, int]) -> Iterator[Callable[[Names], Reply]]:
         """Calls, what cannot be used, talk, the answer."""
         batches = [batch for size in range(1, self.batch + 1) for batch in self._batches(size, counts)]
-        yield from (_calls(batch) for batch in batches)
+        yield from (of.calls(batch) for batch in batches)
         finishes = (None, LENGTH) if CUT_OFF in self.sight.sees else (None,)
         for finish in finishes:
-            yield from (_text(index, finish, "unparseable") for index in _newest_first(counts.get(TEXT, 0)))
-            yield from (_text(index, finish, None) for index in _newest_first(counts.get(TEXT, 0)))
-            yield _empty(finish)
-        yield from (_calls(batch, LENGTH) for batch in batches if len(batch) == 1)
-        yield from (_calls(batch, broken=True) for batch in batches if len(batch) == 1)
-        yield from (_text(counts.get(TEXT, 0), finish, "answer") for finish in finishes)
+            yield from (of.text(index, finish, "unparseable") for index in _newest_first(counts.get(TEXT, 0)))
+            yield from (of.text(index, finish, None) for index in _newest_first(counts.get(TEXT, 0)))
+            yield of.empty(finish)
+        yield from (of.calls(batch, LENGTH) for batch in batches if len(batch) == 1)
+        yield from (of.calls(batch, broken=True) for batch in batches if len(batch) == 1)
+        yield from (of.text(counts.get(TEXT, 0), finish, "answer") for finish in finishes)
 
     def _batches(self, size: int, counts: Mapping[str, int]) -> list[tuple[tuple[str, int], ...]]:
         """Batches of ``size`` calls, each a tool and the index of a name; new names are used in their order."""
@@ -137,26 +120,52 @@ class Alphabet:
 
     # --- what may happen instead ---
 
-    def _instead(self, counts: Mapping[str, int]) -> Iterator[Letter]:
+    def _instead(self, counts: Mapping[str, int], *, summed_up: bool) -> Iterator[Letter]:
+        moments, options = self._moments(), self.options
         for index in _newest_first(counts.get(TALK, 0)):
-            for at in self._moments():
-                yield Letter(_spoke(index, at), person=True)
+            yield from (Letter(of.spoke(index, at), person=True) for at in moments)
+        if options.compaction and not summed_up:
+            yield from (Letter(of.compacted(usage, at)) for usage in self._usages() for at in moments)
+        if options.max_retries:
+            yield from (Letter(of.attempt_failed(asked_s, at)) for asked_s in (None, 0.0) for at in moments)
         yield Letter(lambda _names: ModelFailed("ConnectionError", "no answer"))
-        yield Letter(lambda _names: Cancelled())
+        if options.max_retries:
+            yield Letter(of.attempt_failed(2 * options.max_wait_s + 1, None))
+        yield Letter(of.cancelled())
+        yield Letter(of.cancelled(asked=False))
         yield Letter(lambda _names: RecordingEnded())
 
-    # --- what tools return ---
+    # --- what becomes of calls ---
 
-    def _returns(self, tools: Sequence[str], counts: Mapping[str, int]) -> Iterator[Letter]:
+    def _returns(self, tools: Sequence[str], settled: Sequence[Observation | None], counts: Mapping[str, int]) -> Iterator[Letter]:
         known = counts.get(SEEN, 0)
-        for kinds in product(KINDS if len(tools) == 1 else self.sight.kinds, repeat=len(tools)):
+        possible = KINDS if len(tools) == 1 else self.sight.kinds
+        for kinds in product(*((given.kind,) if given else possible for given in settled or [None] * len(tools))):
             for indices in _texts(kinds, known):
                 for at in self._moments():
-                    yield Letter(_returned(tools, kinds, indices, at))
+                    yield Letter(of.returned(tools, kinds, indices, at, settled))
+
+    def _asks(self, n: int) -> Iterator[Letter]:
+        """A person is asked about all calls, or, where a guard can tell, about some of them."""
+        sizes = range(n, 0, -1) if VERDICTS in self.sight.sees else (n,)
+        for asked in (asked for size in sizes for asked in combinations(range(n), size)):
+            yield from (Letter(of.approval_asked(asked, at)) for at in self._moments())
+
+    def _decides(self, n: int) -> Iterator[Letter]:
+        """Of all calls the same is said, or, where a guard can tell, of each something else."""
+        verdicts: tuple[Verdict, ...] = ("yes", "no", "edit")
+        given: Iterable[tuple[Verdict, ...]] = (
+            product(verdicts, repeat=n) if VERDICTS in self.sight.sees else ((each,) * n for each in verdicts)
+        )
+        for each in given:
+            yield from (Letter(of.approval_given(each, at)) for at in self._moments())
+
+    def _gone(self, tools: Sequence[str]) -> Iterator[Letter]:
+        if self.options.tool_servers:
+            yield Letter(of.tools_failed(tools, None))
 
     def _stopped(self, tools: Sequence[str]) -> Iterator[Letter]:
-        observations = tuple(Observation(tool, "cancelled", "cancelled") for tool in tools)
-        yield Letter(lambda _names: Cancelled(observations))
+        yield Letter(of.cancelled(tools))
         yield Letter(lambda _names: RecordingEnded())
 
 
@@ -164,11 +173,6 @@ def tools_for(sight: Sight) -> tuple[ToolSpec, ...]:
     """Tools for runs whose guards can see so much."""
     polls = (ToolSpec(POLL, polls=True),) if POLLING in sight.sees else ()
     return (ToolSpec(WORK), *polls, *(ToolSpec(tool) for tool in sight.tools))
-
-
-def kind_of(tool: str) -> str:
-    """The kind of names that a tool's calls have."""
-    return re.sub(r"\W", "_", tool)
 
 
 def _newest_first(known: int) -> Iterable[int]:
@@ -202,40 +206,3 @@ def _new_in_order(indices: Iterable[int], known: int) -> bool:
             return False
         following += index == following
     return True
-
-
-def _calls(batch: Sequence[tuple[str, int]], finish: str | None = None, *, broken: bool = False) -> Callable[[Names], Reply]:
-    def make(names: Names) -> Reply:
-        requests = []
-        for position, (tool, index) in enumerate(batch, 1):
-            arguments = msgspec.json.encode({"n": names.name(kind_of(tool), index)}).decode()
-            requests.append(ToolRequest(str(position), tool, arguments[:-1] if broken else arguments))
-        return Reply("", tuple(requests), finish_reason=finish)
-
-    return make
-
-
-def _text(index: int, finish: str | None, taken_as: str | None) -> Callable[[Names], Reply]:
-    return lambda names: Reply(names.name(TEXT, index), finish_reason=finish, taken_as=taken_as)  # type: ignore[arg-type]  # one of its words
-
-
-def _empty(finish: str | None) -> Callable[[Names], Reply]:
-    return lambda _names: Reply("", finish_reason=finish)
-
-
-def _replied(make: Callable[[Names], Reply], usage: Usage | None, at: float | None, latency: float | None) -> Callable[[Names], Event]:
-    if usage is None and latency is None:
-        return lambda names: ModelReplied(make(names), at)
-    return lambda names: ModelReplied(msgspec.structs.replace(make(names), usage=usage, latency_s=latency), at)
-
-
-def _spoke(index: int, at: float | None) -> Callable[[Names], Event]:
-    return lambda names: UserSpoke(names.name(TALK, index), at)
-
-
-def _returned(tools: Sequence[str], kinds: Sequence[ObservationKind], indices: Sequence[int], at: float | None) -> Callable[[Names], Event]:
-    def make(names: Names) -> Event:
-        parts = zip(tools, kinds, indices, strict=True)
-        return ToolsReturned(tuple([Observation(tool, names.name(SEEN, index), kind) for tool, kind, index in parts]), at)
-
-    return make

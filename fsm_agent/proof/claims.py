@@ -9,9 +9,13 @@ import attrs
 
 from fsm_agent.guards import Guard
 from fsm_agent.machine import Run
-from fsm_agent.proof.prover import Bound, Core, Endless, Found, Never, Prover, Undecided
+from fsm_agent.options import OFF, Options
+from fsm_agent.proof.findings import Bound, Core, Endless, Found, Never, Undecided
+from fsm_agent.proof.frame import frame
+from fsm_agent.proof.options import SEARCHED
+from fsm_agent.proof.prover import Prover
 from fsm_agent.proof.states import Halt
-from fsm_agent.proof.structure import Structure, only_halts, structure_of
+from fsm_agent.proof.structure import Structure, only_stops, structure_of
 from fsm_agent.proof.trail import Fault, Refuted
 from fsm_agent.proof.watched import GuardFailed, Restart, Uncheckable
 from fsm_agent.table import Row, rows_for
@@ -20,7 +24,7 @@ MAX_STATES = 10_000
 """States of one space, by default."""
 BATCH = 2
 """Tool calls that a reply may hold, by default: one, and several."""
-JUDGED_STATES = 400
+JUDGED_STATES = 600
 """States of a guard's own space in which it is tried at least."""
 ALONE_STATES = 1_000
 """States of a guard's own space, in which runs need not halt, before it is searched together with those that make them."""
@@ -51,10 +55,14 @@ class Proof:
     guards: tuple[Guard, ...]
     verdict: Verdict
     structure: Structure
+    options: Options = OFF
+    """What was on in the runs that were searched."""
+    retries: int = 0
+    """How often, one after the other, a model is asked again at most."""
     core: tuple[str, ...] = ()
     """The guards that the halting of every run rests on."""
     model_calls: Bound | None = None
-    """How many model calls a run makes at most; None: not known."""
+    """How many model calls a run makes at most, its last word among them; None: not known."""
     tool_rounds: Bound | None = None
     """How often tools are run at most: one round for each reply that calls any."""
     tool_calls: Bound | None = None
@@ -71,19 +79,28 @@ class Proof:
     """States that were explored."""
 
 
-def prove(guards: Sequence[Guard], *, max_states: int = MAX_STATES, batch: int = BATCH) -> Proof:
-    """Search the machine with these guards. Raises ``ValueError`` as ``rows_for`` does, and ``Uncheckable`` for what cannot be searched."""
-    rows = rows_for(guard.edge() for guard in guards)
-    structure = structure_of(rows)
-    if structure.faults:
-        return Proof(tuple(guards), "refuted", structure, batch=batch)
-    prover = Prover(guards, max_states=max_states, batch=batch, apart=only_halts(rows))
-    proof = Proof(prover.guards, "refuted", structure, batch=batch)
+def prove(guards: Sequence[Guard], options: Options = SEARCHED, *, max_states: int = MAX_STATES, batch: int = BATCH) -> Proof:
+    """Search the machine with these guards and options.
+
+    Raises ``ValueError`` as ``rows_for`` does, and ``Uncheckable`` for what cannot be searched.
+    """
+    rows = rows_for((guard.edge() for guard in guards), options.features)
+    proof = Proof(tuple(guards), "refuted", structure_of(rows), options, batch=batch)
+    if proof.structure.faults:
+        return proof
+    prover = Prover(guards, options, max_states=max_states, batch=batch, apart=only_stops(rows))
+    states = 0
     while True:
         try:
-            return attrs.evolve(_searched(proof, prover, rows), states=prover.states)
+            if options.features:
+                found = frame(options, batch=batch)
+                states = found.states
+                if found.endless is not None:
+                    return attrs.evolve(proof, counterexample=found.endless, states=states)
+                proof = attrs.evolve(proof, retries=found.retries)
+            return attrs.evolve(_searched(proof, prover, rows), states=prover.states + states)
         except Refuted as refuted:
-            return attrs.evolve(proof, counterexample=refuted.fault, states=prover.states)
+            return attrs.evolve(proof, counterexample=refuted.fault, states=prover.states + states)
         except GuardFailed as failed:
             raise Uncheckable(f"{failed}, before anything had happened") from None
         except Restart:

@@ -1,4 +1,4 @@
-"""What is to be proved: guards from a preset, limits, a TOML file, or a user's own code."""
+"""What is to be proved: guards from a preset, limits, a TOML file, or a user's own code; and what is on besides."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import attrs
 import msgspec
 
 from fsm_agent.guards import Guard, guards_from, parse_limits
+from fsm_agent.options import Options
+from fsm_agent.proof.options import SEARCHED, options_from
 
 MAX_STEPS = 30
 """The step cap of the production preset where none is given, since no preset can know it."""
@@ -31,6 +33,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By name, as in ``--limits``."""
     guards: tuple[str, ...] = ()
     """A user's own guards, each as ``module:ATTRIBUTE``."""
+    on: tuple[str, ...] | None = msgspec.field(default=None, name="with")
+    """What is on, as in ``--with``, word by word; None: what is on by default."""
 
 
 @attrs.frozen
@@ -41,17 +45,19 @@ class Configuration:
     guards: tuple[Guard, ...]
     assumed: tuple[str, ...] = ()
     """Limits that were not given, such as ``max_steps=30``."""
+    options: Options = SEARCHED
+    """What is on besides."""
 
 
-def from_options(preset: str, limits: str, paths: Sequence[str]) -> Configuration:
-    """A preset with limits, and a user's own guards. Raises ``ValueError`` in one line."""
-    return _made(preset, parse_limits(limits), paths, preset)
+def from_options(preset: str, limits: str, paths: Sequence[str], on: Sequence[str] | None = None) -> Configuration:
+    """A preset with limits, a user's own guards, and what is on. Raises ``ValueError`` in one line."""
+    return _made(preset, parse_limits(limits), paths, preset, on)
 
 
-def from_file(path: str | os.PathLike[str], paths: Sequence[str] = ()) -> Configuration:
-    """A scenario's guards, or a file with ``preset``, ``limits`` and ``guards``, and a user's own guards.
+def from_file(path: str | os.PathLike[str], paths: Sequence[str] = (), on: Sequence[str] | None = None) -> Configuration:
+    """A scenario's guards, or a file with ``preset``, ``limits``, ``guards`` and ``with``, and a user's own guards.
 
-    Raises ``ValueError`` in one line, ``OSError`` where the file cannot be read.
+    ``on``: what is on, whatever the file says. Raises ``ValueError`` in one line, ``OSError`` where the file cannot be read.
     """
     from fsm_agent.scenarios import load
 
@@ -60,18 +66,22 @@ def from_file(path: str | os.PathLike[str], paths: Sequence[str] = ()) -> Config
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{path}: not TOML: {error}") from None
     if "task" in fields or "script" in fields:
-        return Configuration(Path(path).stem, (*load(path).guards, *imported(paths)))
+        return Configuration(Path(path).stem, (*load(path).guards, *imported(paths)), options=_options(on))
     try:
         file = msgspec.convert(fields, _File)
-        return _made(file.preset, file.limits, (*file.guards, *paths), Path(path).stem)
+        return _made(file.preset, file.limits, (*file.guards, *paths), Path(path).stem, file.on if on is None else on)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path}: {error}") from None
 
 
-def _made(preset: str, limits: dict[str, Any], paths: Sequence[str], name: str) -> Configuration:
+def _made(preset: str, limits: dict[str, Any], paths: Sequence[str], name: str, on: Sequence[str] | None) -> Configuration:
     assumed = preset == "production" and "max_steps" not in limits
     guards = guards_from(preset, **({**limits, "max_steps": MAX_STEPS} if assumed else limits))
-    return Configuration(name, (*guards, *imported(paths)), (f"max_steps={MAX_STEPS}",) if assumed else ())
+    return Configuration(name, (*guards, *imported(paths)), (f"max_steps={MAX_STEPS}",) if assumed else (), _options(on))
+
+
+def _options(on: Sequence[str] | None) -> Options:
+    return SEARCHED if on is None else options_from(on)
 
 
 def imported(paths: Iterable[str]) -> tuple[Guard, ...]:

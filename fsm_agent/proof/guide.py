@@ -1,4 +1,4 @@
-"""A guide for the search: how far it is at least to what is looked for, read from a smaller space."""
+"""A guide for the search: how far it is at least to what is looked for, read from a smaller space. As in all costs, a last word is free."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Guide:
 
     def __init__(self, space: Space, wanted: Callable[[Halt], bool]) -> None:
         self._guards = space.guards
+        self._wanted = wanted
         self._known = {key: node for key, node in space.nodes.items() if node.halt is None}
         came_from: dict[int, list[Edge]] = {}
         for node in space.nodes.values():
@@ -30,11 +31,20 @@ class Guide:
                 continue
             self._least[id(node)] = calls
             for edge in came_from.get(id(node), ()):
-                (ahead.append if edge.calls else ahead.appendleft)((edge.source, calls + edge.calls))
+                more, _ = edge.cost
+                (ahead.append if more else ahead.appendleft)((edge.source, calls + more))
 
     def least(self, run: Run) -> int | None:
         """Of model calls from ``run`` on; None: it cannot come to it."""
         if run.state == HALTED:
             return 0
-        node = self._known.get(key_of(run, self._guards)[0])
+        if run.chance is not None:
+            return 0 if self._is_wanted_after(run) else None
+        node = self._known.get(key_of(run, self._guards, fresh=True)[0])
         return 0 if node is None else self._least.get(id(node))
+
+    def _is_wanted_after(self, run: Run) -> bool:
+        """Whether the last word may end as is wanted: whatever it is, the guard that stopped the run halts it, if nobody else does."""
+        trips = [reading.guard for reading in run.readings if reading.trips]
+        ends = (Halt(trips[0], frozenset(trips)), Halt("cancelled", frozenset()), Halt("recording_ended", frozenset()))
+        return any(self._wanted(end) for end in ends)

@@ -1,14 +1,18 @@
 """The search, made small: what is true of runs under a few guards is carried over to runs under all of them.
 
-Guards do nothing but halt. So the runs under all guards are beginnings of runs under any few of them, and
+Guards do nothing but stop a run: they halt it, at once or, where it has a last chance, after the model's last word. So the runs under
+all guards, up to where they are stopped, are beginnings of runs under any few of them, and
 
 - what no run under the few does, no run under all does;
 - a run under the few that goes on unharmed under all is a run under all.
 
 So each claim is first searched under the guards that it speaks of. A run that is found is tried under all guards: either it stands, or
-another guard halts it before, and the search goes on with that guard as well. In the end there is a run under all guards, and
+another guard stops it before, and the search goes on with that guard as well. In the end there is a run under all guards, and
 none under fewer was shorter (or longer); or there is none, and the guards that were needed to tell are known. This is
 counterexample-guided refinement, with sets of guards for abstractions.
+
+A last word is one model call more than a run under fewer guards may make. It is the same whichever guard is behind it, since no guard is
+shown anything of it: so it is counted on top, wherever a guard that leaves it might stop a run (``most``).
 """
 
 from __future__ import annotations
@@ -16,17 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import attrs
-
 from fsm_agent.guards import Guard
-from fsm_agent.machine import Run
+from fsm_agent.options import OFF, Options
 from fsm_agent.proof.alphabet import tools_for
+from fsm_agent.proof.findings import Bound, Core, Endless, Found, Never, Undecided
 from fsm_agent.proof.gists import has_gist
 from fsm_agent.proof.graphs import Lasso, Weight, lasso, longest
 from fsm_agent.proof.guide import Guide
 from fsm_agent.proof.sight import is_blind, sight_of
 from fsm_agent.proof.space import Space
-from fsm_agent.proof.states import Broken, Halt, halt_of
+from fsm_agent.proof.states import Broken, Edge, Halt, halt_of, stopped_by
 from fsm_agent.proof.trail import Refuted, Trail
 from fsm_agent.proof.watched import Uncheckable, Watched
 
@@ -35,68 +38,19 @@ ROUNDS = 100
 GUIDE_STATES = 1_000
 """States of the small space that is explored to guide the search in a bigger one."""
 
-Core = frozenset[str]
-"""A few guards, by their reasons."""
-
-
-@attrs.frozen
-class Endless:
-    """A run that never halts."""
-
-    run: Run
-    """After the first round of the loop that leads to where it began."""
-    stem: int
-    """Events before the loop."""
-
-
-@attrs.frozen
-class Bound:
-    """How often something happens at most."""
-
-    most: int
-    exact: bool
-    """There is a run in which it happens so often."""
-    core: Core
-    """The guards that it rests on."""
-    run: Run
-    """Such a run, or one that comes close."""
-    each_message: bool
-    """Between two messages of a person: with new ones a run can go on for ever."""
-
-
-@attrs.frozen
-class Found:
-    """The shortest run with a property."""
-
-    run: Run
-
-
-@attrs.frozen
-class Never:
-    """No run has the property."""
-
-    core: Core
-    """The guards that keep it from happening."""
-
-
-@attrs.frozen
-class Undecided:
-    """The space is too big."""
-
-    core: Core
-    depth: int
-    """Of the runs with fewer model calls, all were searched."""
-
 
 class Prover:
-    """Searches for one list of guards. Its methods raise ``Refuted`` for a run that breaks, and ``Uncheckable``.
+    """Searches for one list of guards and options. Its methods raise ``Refuted`` for a run that breaks, and ``Uncheckable``.
 
-    Each space holds ``max_states`` states at most, and a reply ``batch`` tool calls. ``apart``: guards do nothing but halt, so that they
-    may be searched a few at a time.
+    Each space holds ``max_states`` states at most, and a reply ``batch`` tool calls. ``apart``: guards do nothing but stop a run, so that
+    they may be searched a few at a time.
     """
 
-    def __init__(self, guards: Sequence[Guard], *, max_states: int, batch: int, apart: bool = True) -> None:
+    def __init__(self, guards: Sequence[Guard], options: Options = OFF, *, max_states: int, batch: int, apart: bool = True) -> None:
         self.guards = tuple(guards)
+        self.options = options
+        self._lenient = frozenset(guard.reason for guard in guards if options.last_chance and guard.edge().chance)
+        """The guards that leave a last chance."""
         self.tools = tools_for(sight_of(guards))
         self.max_states = max_states
         self.batch = batch
@@ -115,12 +69,13 @@ class Prover:
         """The space of these guards; with ``gists``, in short where that can be."""
         key = core, gists and self._by_gist(core)
         if key not in self._spaces:
-            self._spaces[key] = Space(self._guards_of(core), self.tools, batch=self.batch, limit=self.max_states, gists=key[1])
+            self._spaces[key] = self._space(core, gists=key[1])
         self._spaces[key].refresh()
         return self._spaces[key]
 
-    def _guards_of(self, core: Core) -> list[Watched]:
-        return [self._watched[guard.reason] for guard in self.guards if guard.reason in core]
+    def _space(self, core: Core, *, gists: bool = False, guide: Guide | None = None) -> Space:
+        guards = [self._watched[guard.reason] for guard in self.guards if guard.reason in core]
+        return Space(guards, self.tools, batch=self.batch, limit=self.max_states, options=self.options, gists=gists, guide=guide)
 
     def _by_gist(self, core: Core) -> bool:
         """Its space is small, because only the gist of its memories counts."""
@@ -154,7 +109,7 @@ class Prover:
         """Go round the loop under all guards. Gives a guard to search with: the one that ends it, or else one that changes with it."""
         trail = self._trail(space)
         if not trail.take(circle.stem):
-            return self._halting_guard(trail)
+            return self._stopping_guard(trail)
         seen: dict[str, int] = {}
         before: dict[str, str] = {}
         for _ in range(ROUNDS):
@@ -164,7 +119,7 @@ class Prover:
             seen[state] = len(seen)
             before = trail.memories()
             if not trail.take(circle.loop):
-                return self._halting_guard(trail)
+                return self._stopping_guard(trail)
         changing = [reason for reason, shape in trail.memories().items() if shape != before[reason]]
         return frozenset(changing[-1:])
 
@@ -193,10 +148,24 @@ class Prover:
             if found is None:
                 return best
             trail = self._trail(space)
-            best = Bound(found.most, trail.take((*found.before, *found.counted)), core, trail.run, endless is not None)
+            exact = trail.take((*found.before, *found.counted))
+            most = max(found.most, self._with_a_last_word(space, core, weight, each_message=endless is not None))
+            best = Bound(most, exact and most == found.most, core, trail.run, endless is not None)
             if best.exact:
                 return best
-            core |= self._halting_guard(trail)
+            core |= self._stopping_guard(trail) if not exact else frozenset(sorted(self._lenient - core)[:1])
+
+    def _with_a_last_word(self, space: Space, core: Core, weight: Weight, *, each_message: bool) -> int:
+        """The greatest sum where a guard that is not in this space could stop a run, and have the model asked once more."""
+        if not self._lenient - core:
+            return 0
+
+        def before(edge: Edge) -> int:
+            return 0 if edge.source.run.chance is not None else weight(edge)
+
+        found = longest(space.root, space.explored(), before, each_message=each_message)
+        asked_once_more = Edge(space.root, space.root.edges[0].letter, space.root, 1, 0, 0)
+        return 0 if found is None else found.most + weight(asked_once_more)
 
     # --- whether, and how soon ---
 
@@ -221,7 +190,7 @@ class Prover:
             halt = halt_of(trail.run)
             if halt is not None and wanted(halt):
                 return Found(trail.run)
-            core |= self._halting_guard(trail)
+            core |= self._stopping_guard(trail)
 
     def impossible(self, core: Core, wanted: Callable[[Halt], bool], limit: int) -> bool:
         """Whether these guards alone keep every run from a halt that is ``wanted``, as far as ``limit`` states tell."""
@@ -238,7 +207,7 @@ class Prover:
             for _ in small.explore(GUIDE_STATES):
                 pass
         guide = Guide(small, wanted)
-        return Space(self._guards_of(core), self.tools, batch=self.batch, limit=self.max_states, guide=guide)
+        return self._space(core, guide=guide)
 
     def judged_everywhere(self, guard: Guard, at_least: int) -> bool:
         """Whether the guard was judged in every memory that it can have; if not, in ``at_least`` states of its own space."""
@@ -257,20 +226,21 @@ class Prover:
     def _trail(self, space: Space) -> Trail:
         return Trail(space, self.guards, list(self._watched.values()))
 
-    def _halting_guard(self, trail: Trail) -> Core:
-        """The guard that halted the run where it would have gone on."""
-        if trail.run.reason not in self._watched:
-            raise Uncheckable(f"a run ends as {trail.run.reason} under more guards, where it goes on under fewer: guards do more than halt")
-        return frozenset({trail.run.reason})
+    def _stopping_guard(self, trail: Trail) -> Core:
+        """The guard that stopped the run where it would have gone on."""
+        reason = stopped_by(trail.run)
+        if reason not in self._watched:
+            raise Uncheckable(f"a run ends as {reason} under more guards, where it goes on under fewer: guards do more than halt")
+        return frozenset({reason})
 
     def _halted_before(self, space: Space, broken: Broken) -> Core:
-        """The guard that halts the run before it breaks. Raises ``Refuted`` where none does."""
+        """The guard that stops the run before it breaks. Raises ``Refuted`` where none does."""
         trail = self._trail(space)
-        if trail.take(broken.node.path()) and trail.run.effect is not None:
+        if trail.take(broken.node.path()) and not trail.stopped:
             raise Refuted(trail.breaks(broken.letter, str(broken)))
         self._left += len(space.nodes)
         self._spaces = {key: each for key, each in self._spaces.items() if each is not space}
-        return self._halting_guard(trail)
+        return self._stopping_guard(trail)
 
 
 def _first_lasso(space: Space) -> Lasso | None:

@@ -11,8 +11,10 @@ from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
 from fsm_agent.proof.claims import Ending, Proof
 from fsm_agent.proof.configuration import Configuration, shown
-from fsm_agent.proof.prover import Bound, Endless
-from fsm_agent.proof.summary import events_of, in_short, steps_of
+from fsm_agent.proof.findings import Bound, Endless
+from fsm_agent.proof.options import words_of
+from fsm_agent.proof.structure import MODEL_CALL
+from fsm_agent.proof.summary import LAST_CHANCES, events_of, in_short, steps_of
 from fsm_agent.proof.trail import Fault
 
 
@@ -69,7 +71,7 @@ class Report:
         say, proof = self.lang.say, self.proof
         if proof.model_calls is None:
             return
-        yield self._at_most(proof.model_calls, self.lang.count("{n} model call", "{n} model calls", proof.model_calls.most))
+        yield self._with_retries(self._at_most(proof.model_calls, self._calls(proof.model_calls.most)))
         if proof.tool_rounds is not None and proof.tool_calls is not None:
             rounds, calls = proof.tool_rounds, proof.tool_calls
             if calls.most == rounds.most * proof.batch:
@@ -83,9 +85,29 @@ class Report:
             yield self._at_most(rounds, what)
         if proof.core:
             yield say("that rests on: {guards}", guards=", ".join(proof.core))
-        cycles = say("each cycle of the machine passes {spends}, which spends a model call", spends=", ".join(proof.structure.spends))
         person = say("{edges} is a person's own doing", edges=", ".join(proof.structure.of_a_person))
-        yield say("; ").join([cycles, person] if proof.structure.of_a_person else [cycles])
+        yield say("; ").join([self._cycles(), person] if proof.structure.of_a_person else [self._cycles()])
+
+    def _calls(self, n: int) -> str:
+        calls = self.lang.count("{n} model call", "{n} model calls", n)
+        had = any(edge in LAST_CHANCES for edge in self.proof.structure.spends)
+        return self.lang.say("{calls}, the last word among them", calls=calls) if had else calls
+
+    def _with_retries(self, line: str) -> str:
+        if not self.proof.retries:
+            return line
+        return self.lang.count("{line}, each with up to {n} retry", "{line}, each with up to {n} retries", self.proof.retries, line=line)
+
+    def _cycles(self) -> str:
+        """Why no cycle of the machine goes on for ever."""
+        spends = self.proof.structure.spends
+        if set(spends.values()) == {MODEL_CALL}:
+            return self.lang.say("each cycle of the machine passes {spends}, which spends a model call", spends=", ".join(spends))
+        things = ", ".join(
+            f"{self.lang.translate(what)} ({', '.join(edge for edge, spent in spends.items() if spent == what)})"
+            for what in dict.fromkeys(spends.values())
+        )
+        return self.lang.say("each cycle of the machine spends something bounded: {things}", things=things)
 
     def _at_most(self, bound: Bound, what: str) -> str:
         say = self.lang.say
@@ -141,6 +163,8 @@ class Report:
     def footing(self) -> str:
         """How much was searched, and what is taken on trust."""
         line = self.lang.count("{n} state searched", "{n} states searched", self.proof.states)
+        if self.proof.options.features:
+            line = self.lang.say("{line}, with {options}", line=line, options=", ".join(words_of(self.proof.options)))
         if self.proof.judged_in_part:
             guards = ", ".join(self.proof.judged_in_part)
             return self.lang.say("{line}; that it never raises is tried, not proved, of: {guards}", line=line, guards=guards)
@@ -155,13 +179,15 @@ class Report:
             "configuration": self.configuration.name,
             "guards": {guard.reason: guard.as_limits() for guard in proof.guards},
             "assumed": list(self.configuration.assumed),
+            "with": words_of(proof.options),
             "verdict": proof.verdict,
             "model_calls": _bound(proof.model_calls),
             "tool_rounds": _bound(proof.tool_rounds),
             "tool_calls": _bound(proof.tool_calls),
             "calls_a_reply": proof.batch,
+            "retries_a_call": proof.retries,
             "rests_on": list(proof.core),
-            "structure": attrs.asdict(proof.structure),
+            "structure": {**attrs.asdict(proof.structure), "spends": dict(proof.structure.spends)},
             "reasons": [self._ending(ending) for ending in proof.endings],
             "warnings": self.warnings(),
             "counterexample": self._counterexample(),

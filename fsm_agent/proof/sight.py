@@ -19,18 +19,26 @@ from fsm_agent.guards import Guard, Predicate
 from fsm_agent.guards.combined import Combined
 from fsm_agent.table import STATES
 
-USAGE, TIME, CUT_OFF, POLLING = "usage", "at", "finish_reason", "polls"
-SIGHTS = frozenset({USAGE, TIME, CUT_OFF, POLLING})
+USAGE, TIME, CUT_OFF, POLLING, VERDICTS = "usage", "at", "finish_reason", "polls", "approvals"
+SIGHTS = frozenset({USAGE, TIME, CUT_OFF, POLLING, VERDICTS})
 """The payloads that are tried only for guards that can see them."""
 
-_OF_SUMMARY = {"tokens": USAGE, "cost": USAGE, "now": TIME, "began": TIME, "elapsed_s": TIME}
-"""What a predicate sees in the summary, as what is seen in events."""
+_ALSO = {
+    "tokens": USAGE,
+    "cost": USAGE,
+    "now": TIME,
+    "began": TIME,
+    "elapsed_s": TIME,
+    "verdict": VERDICTS,
+    "ApprovalAsked": VERDICTS,
+}
+"""Other words that tell of what is seen: what a predicate sees in the summary, and what is seen of approvals."""
 
 KINDS: tuple[events.ObservationKind, ...] = get_args(events.ObservationKind)
 _OWN = "fsm_agent."
 _MAX_TOOLS = 6
 _NO_TOOLS = frozenset(
-    {*STATES, *KINDS, *SIGHTS, *_OF_SUMMARY, "length", "call", "error"}
+    {*STATES, *KINDS, *SIGHTS, *_ALSO, "length", "call", "error", "yes", "no"}
     | {
         name
         for kind in vars(events).values()
@@ -64,7 +72,7 @@ def sight_of(guards: Iterable[Guard]) -> Sight:
     for guard in _parts(guards):
         code = _Code(guard)
         kinds |= set(KINDS) if code.hidden else code.words.keys() & set(KINDS)
-        sees |= SIGHTS if code.hidden else SIGHTS & {_OF_SUMMARY.get(name, name) for name in code.names | code.words.keys()}
+        sees |= SIGHTS if code.hidden else SIGHTS & {_ALSO.get(name, name) for name in code.names | code.words.keys()}
         for word in (*_limits(guard), *(code.words if code.is_users else ())):
             if isinstance(word, str) and word not in _NO_TOOLS | {guard.reason, guard.label} and word.replace("-", "_").isidentifier():
                 tools[word] = None

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Protocol
 
-from fsm_agent.events import CallTools, ToolSpec
+import attrs
+
+from fsm_agent.events import AskApproval, CallTools, ToolSpec
 from fsm_agent.machine import Run
-from fsm_agent.proof.alphabet import Alphabet, Letter, Names
+from fsm_agent.options import OFF, Options
+from fsm_agent.proof.alphabet import Alphabet
 from fsm_agent.proof.gists import gist
-from fsm_agent.proof.sight import is_blind, sight_of
-from fsm_agent.proof.states import Broken, Edge, Node, halt_of, halting_edges, in_one_line, key_of, new_run, problem_of
+from fsm_agent.proof.letters import Letter, Names
+from fsm_agent.proof.sight import VERDICTS, is_blind, sight_of
+from fsm_agent.proof.states import Broken, Edge, Node, halt_of, halting_edges, in_one_line, key_of, new_run, problem_of, used_up
 from fsm_agent.proof.watched import Restart, Uncheckable, Watched
 from fsm_agent.table import DECIDING
 
@@ -28,6 +32,9 @@ class Space:
     """The states that runs under ``guards`` can come to, explored as far as is asked for, and at most ``limit`` of them.
 
     With a guide, those are left out that cannot lead to what it leads to, and the others are explored in the order of how soon they can.
+
+    A state is left out, too, that differs from a known one in nothing but that its step has used up a retry, its summary or its question:
+    whatever can happen to it can happen to that one. ``unabridged``: it is not, and everything is tried that a guard could see.
     """
 
     def __init__(
@@ -37,13 +44,17 @@ class Space:
         *,
         batch: int,
         limit: int,
+        options: Options = OFF,
         gists: bool = False,
         guide: Leads | None = None,
+        unabridged: bool = False,
     ) -> None:
         self.guards = tuple(guards)
         self.limit = limit
+        self.unabridged = unabridged
         self._guide = guide
-        self.alphabet = Alphabet(sight_of(guard.guard for guard in guards), tools, batch)
+        sight = sight_of(guard.guard for guard in guards)
+        self.alphabet = Alphabet(attrs.evolve(sight, sees=sight.sees | {VERDICTS}) if unabridged else sight, tools, batch, options)
         sighted = [guard for guard in guards if not is_blind(guard.guard)] if gists else []
         self._alone = sighted[0] if len(sighted) == 1 else None
         """The only guard that sees more than that the model was heard, if gists are taken."""
@@ -59,9 +70,9 @@ class Space:
         self._ahead: list[tuple[tuple[int, ...], int, tuple[int, int], Node]] = []
         self._letters: dict[Any, tuple[Letter, ...]] = {}
         self._known = [guard.known() for guard in self.guards]
-        run = new_run(self.guards, self.alphabet.tools)
+        run = new_run(self.guards, self.alphabet.tools, self.alphabet.options)
         self._halting = halting_edges(run)
-        self.root, _ = self._met(run, (0, 0))
+        self.root, _ = self._met(run, (0, 0), *self.key(run))
 
     def refresh(self) -> None:
         """Start again where a guard was found out in another space."""
@@ -116,7 +127,7 @@ class Space:
             yield node
 
     def _expand(self, node: Node) -> None:
-        found: dict[int, Edge] = {}
+        found: dict[tuple[int, int], Edge] = {}
         for rank, letter in enumerate(self._letters_of(node)):
             run = node.run.copy()
             event = letter.event(Names(node.remembered, _unused(node.remembered)))
@@ -130,24 +141,33 @@ class Space:
             if problem:
                 raise Broken(problem, node, letter)
             calls = run.step - node.run.step
-            cost = (node.cost[0] + calls, node.cost[1] + rank)
-            dest, nearer = self._met(run, cost)
-            if id(dest) not in found:
-                started = len(run.effect.calls) if isinstance(run.effect, CallTools) else 0
-                edge = found[id(dest)] = Edge(node, letter, dest, calls, started, rank)
+            cost = (node.cost[0] + (calls if node.run.chance is None else 0), node.cost[1] + rank)
+            key, remembered = self.key(run)
+            if self._is_outdone(run, key, cost):
+                continue
+            started = len(run.effect.calls) if isinstance(run.effect, CallTools) and node.run.state == DECIDING else 0
+            dest, nearer = self._met(run, cost, key, remembered)
+            if (id(dest), calls) not in found:
+                edge = found[id(dest), calls] = Edge(node, letter, dest, calls, started, rank)
                 node.edges.append(edge)
                 if nearer:
                     dest.via = edge
 
-    def _met(self, run: Run, cost: tuple[int, int]) -> tuple[Node, bool]:
+    def _is_outdone(self, run: Run, key: str, cost: tuple[int, int]) -> bool:
+        """Whether a known state, come to as soon, can do all that ``run`` can, which has used up something of its step."""
+        if self.unabridged or isinstance(run.effect, AskApproval) or not used_up(run):
+            return False
+        fresh, _ = self.key(run, fresh=True)
+        known = self.nodes.get(fresh) if fresh != key else None
+        return known is not None and known.cost <= cost
+
+    def _met(self, run: Run, cost: tuple[int, int], key: str, remembered: dict[str, list[int]]) -> tuple[Node, bool]:
         """The state of ``run``, and whether this is the shortest run to it so far."""
-        key, remembered = self.key(run)
         node = self.nodes.get(key)
         if node is not None and node.cost <= cost:
             return node, False
         halt = halt_of(run)
-        for past in (run.log, run.history, run.decisions):
-            past.clear()
+        _forget(run)
         if node is None:
             node = self.nodes[key] = Node(run, halt, remembered, cost)
         else:
@@ -159,27 +179,37 @@ class Space:
             heapq.heappush(self._ahead, (order, next(self._count), cost, node))
         return node, True
 
-    def key(self, run: Run) -> tuple[str, dict[str, list[int]]]:
+    def key(self, run: Run, *, fresh: bool = False) -> tuple[str, dict[str, list[int]]]:
         """``key_of``, with the gist of a guard that is alone in the place of its memory's shape."""
-        key, remembered = key_of(run)
-        if self._alone is None or run.state != DECIDING:
+        key, remembered = key_of(run, fresh=fresh)
+        if self._alone is None or run.state != DECIDING or run.chance is not None:
             return key, remembered
         memories = dict(zip(run.wiring.guards, run.memories, strict=True))
         short = gist(self._alone.guard, memories.pop(self._alone).memory)
         if short is None:
             return key, remembered
-        return f"{run.state} {short} {'|'.join(held.shape for held in memories.values())}", remembered
+        used = "" if fresh else used_up(run)
+        return f"{run.state} {short} {used}{'|'.join(held.shape for held in memories.values())}", remembered
 
     def _letters_of(self, node: Node) -> tuple[Letter, ...]:
-        effect = node.run.effect
+        run = node.run
+        effect = run.effect
         if effect is None:
             return ()
         counts = {kind: len(numbers) for kind, numbers in node.remembered.items()}
-        asked = tuple(call.name for call in effect.calls) if isinstance(effect, CallTools) else ()
-        key = (type(effect), asked, *sorted(counts.items()))
+        tools = tuple(call.name for call in effect.calls) if isinstance(effect, CallTools | AskApproval) else ()
+        key = (type(effect), tools, used_up(run), run.chance, *sorted(counts.items()))
         if key not in self._letters:
-            self._letters[key] = self.alphabet.letters(effect, counts)
+            self._letters[key] = self.alphabet.letters(effect, counts, summed_up=run.summed_up, last=run.chance is not None)
         return self._letters[key]
+
+
+def _forget(run: Run) -> None:
+    """Empty a run of its past; a summary, of what is left, is always possible."""
+    run.log.clear()
+    run.decisions.clear()
+    del run.history[1:]
+    run.summary = None
 
 
 def _unused(remembered: dict[str, list[int]]) -> Callable[[str, int], int]:

@@ -1,7 +1,9 @@
 """What a state is: of a run, all that its future depends on.
 
-States are copies of a real ``Run``. Two runs are in the same state when the machine is, when they wait for the same, and when the
-guards' memories have the same shape, up to the names of calls and texts. Of a run that has halted only how it did counts.
+States are copies of a real ``Run``. Two runs are in the same state when the machine is, when they wait for the same, when as much of
+what a step may have is used up (retries, its summary, its question to a person), and when the guards' memories have the same shape, up
+to the names of calls and texts. Of a run that has halted only how it did counts, and of one that has its last chance, besides, what is
+used up: its guards are shown nothing more, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from collections.abc import Container, Sequence
 
 import attrs
 
-from fsm_agent.events import CallTools, ToolSpec
+from fsm_agent.events import AskApproval, AskModel, CallTools, ToolCalls, ToolSpec
 from fsm_agent.guards import Guard
 from fsm_agent.machine import Run, Taken, UnexpectedEvent
-from fsm_agent.proof.alphabet import Letter
+from fsm_agent.options import OFF, Options
+from fsm_agent.proof.letters import Letter
 from fsm_agent.proof.shapes import canonical
 from fsm_agent.proof.watched import GuardFailed, Watched
 from fsm_agent.protocols import RecordedProtocol
@@ -33,7 +36,7 @@ class Halt:
 
 @attrs.define(eq=False)
 class Edge:
-    """From one state to another; where several letters lead there, the first."""
+    """From one state to another; where several letters lead there with as many model calls, the first."""
 
     source: Node
     letter: Letter
@@ -44,6 +47,11 @@ class Edge:
     """Tool calls that it starts."""
     rank: int
     """The place of its letter, from harmless to final."""
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What it adds to the cost of a run: a last word nothing, so that a run that is stopped has ended for the search."""
+        return 0 if self.source.run.chance is not None else self.calls, self.rank
 
 
 @attrs.define(eq=False)
@@ -56,7 +64,7 @@ class Node:
     remembered: dict[str, list[int]]
     """The names in it, by kind."""
     cost: tuple[int, int]
-    """Of the shortest run to it: its model calls, and how far from harmless its letters are."""
+    """Of the shortest run to it: its model calls but for a last word, and how far from harmless its letters are."""
     via: Edge | None = None
     edges: list[Edge] = attrs.Factory(list)
     expanded: bool = False
@@ -80,19 +88,50 @@ class Broken(Exception):
         self.letter = letter
 
 
-def new_run(guards: Sequence[Guard], tools: tuple[ToolSpec, ...]) -> Run:
+def new_run(guards: Sequence[Guard], tools: tuple[ToolSpec, ...], options: Options = OFF) -> Run:
     """A run to which nothing has happened."""
-    return Run(TASK, guards=guards, protocol=RecordedProtocol(), tools=tools)
+    return Run(TASK, guards=guards, protocol=RecordedProtocol(), tools=tools, options=options)
 
 
-def key_of(run: Run, guards: Container[Guard] | None = None) -> tuple[str, dict[str, list[int]]]:
-    """What tells the state of ``run`` from others, and the names that it remembers; as if it had ``guards`` alone."""
-    if run.state == HALTED:
-        return repr(halt_of(run)), {}
-    effect = [call.signature for call in run.effect.calls] if isinstance(run.effect, CallTools) else ""
+def key_of(run: Run, guards: Container[Guard] | None = None, *, fresh: bool = False) -> tuple[str, dict[str, list[int]]]:
+    """What tells the state of ``run`` from others, and the names that it remembers.
+
+    ``guards``: as if it had these alone. ``fresh``: as if nothing of what its step may have were used up.
+    """
+    halt = halt_of(run)
+    if halt is not None:
+        return f"{run.state} {halt.reason} {sorted(halt.trips)}", {}
+    used = "" if fresh else used_up(run)
+    if run.chance is not None:
+        return f"{run.state} after {run.chance} {[reading.guard for reading in run.readings if reading.trips]} {used}", {}
+    calls = [call.signature for call in run.decision.calls] if run.state == EXECUTING and isinstance(run.decision, ToolCalls) else ""
     pairs = [(guard, held.shape) for guard, held in zip(run.wiring.guards, run.memories, strict=True) if guards is None or guard in guards]
     counted = run.step if any(isinstance(guard, Watched) and guard.counts_steps for guard, _ in pairs) else ""
-    return canonical(f"{run.state}{counted}{effect}{'|'.join([shape for _, shape in pairs])}", run.step)
+    return canonical(f"{run.state}{counted}{calls}{used}{'|'.join([shape for _, shape in pairs])}", run.step)
+
+
+def used_up(run: Run) -> str:
+    """What is used up of the retries, the summary and the question that a step may have; empty: nothing.
+
+    How long it is waited, and what a summary covers, is no part of it: of the waits only whether there is a next one decides, and
+    a longer beginning can be summed up in each step, since each adds to the history.
+    """
+    match run.effect:
+        case AskModel():
+            return f"{run.retries} retries{' summed up' if run.summed_up else ''}" if run.retries or run.summed_up else ""
+        case AskApproval(asked=asked):
+            return f"asked about {asked}"
+        case CallTools(settled=settled, may_ask=False):
+            return f"decided {[observation and observation.kind for observation in settled]}"
+        case _:
+            return ""
+
+
+def stopped_by(run: Run) -> str | None:
+    """Why ``run`` halts, or will when it has had its last word; None: it goes on."""
+    if run.chance is None:
+        return run.reason
+    return next(reading.guard for reading in run.readings if reading.trips)
 
 
 def halt_of(run: Run) -> Halt | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import attrs
@@ -12,13 +12,15 @@ from fsm_agent.table import HALTED, PREDICATES, PURE, STATES, Row
 PERSON = frozenset({"user_spoke"})
 """The triggers that only a person can pull, each time anew."""
 
+MODEL_CALL = "a model call"
+
 
 @attrs.frozen
 class Structure:
     """What the rows tell."""
 
-    spends: tuple[str, ...]
-    """The rows that spend a model call, or something else of which there is so much only."""
+    spends: Mapping[str, str]
+    """The rows that spend something of which there is so much only, each with what it is."""
     of_a_person: tuple[str, ...]
     """The rows of a cycle that a person has to take each time."""
     free_cycle: tuple[str, ...]
@@ -34,7 +36,7 @@ def structure_of(rows: Sequence[Row]) -> Structure:
     of_a_person = [row for row in inside if row.trigger in PERSON and row not in spends]
     free = [row for row in inside if row not in spends and row not in of_a_person]
     return Structure(
-        spends=tuple(row.id for row in spends),
+        spends={row.id: row.spends or MODEL_CALL for row in spends},
         of_a_person=tuple(row.id for row in of_a_person),
         free_cycle=tuple(row.id for row in _cycle(free)),
         faults=tuple(_faults(rows)),
@@ -83,6 +85,6 @@ def _group(row: Row) -> tuple[str, str]:
     return row.source, row.trigger
 
 
-def only_halts(rows: Sequence[Row]) -> bool:
-    """A guard does nothing but halt a run, so that runs under more guards are beginnings of runs under fewer."""
+def only_stops(rows: Sequence[Row]) -> bool:
+    """A guard does nothing but stop a run: its edges lead to Halted, if need be by way of the model's last word."""
     return all(row.dest == HALTED for row in rows if row.guard is not None and row.guard not in PREDICATES)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import assert_never
 
 import attrs
 
 from fsm_agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
     Cancelled,
+    ContextCompacted,
     Decision,
     Event,
     Final,
@@ -19,11 +23,16 @@ from fsm_agent.events import (
     RecordingEnded,
     Said,
     ToolCalls,
+    ToolsFailed,
     ToolsReturned,
     UserSpoke,
 )
 from fsm_agent.language import Language
 from fsm_agent.machine import Run, Taken
+from fsm_agent.table import ROWS
+
+LAST_CHANCES = frozenset(row.id for row in ROWS if row.guard == "has_last_chance")
+"""The edges by which a run comes to its last word."""
 
 
 @attrs.define
@@ -76,31 +85,49 @@ class _Teller:
                 return ", ".join(extra)
             case ToolsReturned(observations=observations):
                 return ", ".join(sorted({observation.kind for observation in observations}))
-            case ModelFailed():
-                return say("the model fails")
-            case UserSpoke():
-                return say("a person speaks")
-            case Cancelled():
-                return say("cancelled")
-            case RecordingEnded():
-                return say("the recording ends")
+            case ApprovalGiven(approvals=approvals):
+                return say("a person decides ({verdicts})", verdicts=", ".join(sorted({approval.verdict for approval in approvals})))
             case _:
-                assert_never(event)
+                return _OTHERS[type(event)](self.lang)
+
+
+_OTHERS: dict[type, Callable[[Language], str]] = {
+    ModelFailed: lambda lang: lang.say("the model fails"),
+    AttemptFailed: lambda lang: lang.say("an attempt fails"),
+    ContextCompacted: lambda lang: lang.say("summed up"),
+    ApprovalAsked: lambda lang: lang.say("a person is asked"),
+    ToolsFailed: lambda lang: lang.say("the tools are gone"),
+    UserSpoke: lambda lang: lang.say("a person speaks"),
+    Cancelled: lambda lang: lang.say("cancelled"),
+    RecordingEnded: lambda lang: lang.say("the recording ends"),
+}
+"""The words for events of which nothing more is told (``tests/test_proof_claims.py`` has every event told)."""
 
 
 def steps_of(run: Run, lang: Language) -> list[str]:
     """Each step of ``run`` in a few words; such as ``a call: denied``."""
     teller = _Teller(lang)
     decisions = iter(run.decisions)
+    last = _last_word(run)
     told: list[tuple[int, str]] = []
     for step, event in events_of(run):
         words = teller.happened(event)
         if isinstance(event, ModelReplied):
             decided = teller.decided(next(decisions))
-            told.append((step, f"{decided} ({words})" if words else decided))
-        else:
-            told.append((step, words))
+            words = f"{decided} ({words})" if words else decided
+        told.append((step, lang.say("last word: {what}", what=words) if event is last else words))
     return [": ".join(words for _, words in step) for _, step in groupby(told, key=lambda each: each[0])]
+
+
+def _last_word(run: Run) -> Event | None:
+    """What came of the last chance; None: the run did not have it, or nothing came yet."""
+    word = None
+    for entry in reversed(run.log if run.chance is not None else ()):
+        if isinstance(entry, ModelReplied | ModelFailed):
+            word = entry
+        elif isinstance(entry, Taken) and entry.edge in LAST_CHANCES:
+            return word
+    return None
 
 
 def events_of(run: Run) -> Iterator[tuple[int, Event]]:

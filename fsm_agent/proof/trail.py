@@ -11,7 +11,7 @@ from fsm_agent.guards import Guard
 from fsm_agent.language import ENGLISH
 from fsm_agent.machine import Run
 from fsm_agent.outcome import message_of
-from fsm_agent.proof.alphabet import Letter, Names
+from fsm_agent.proof.letters import Letter, Names
 from fsm_agent.proof.shapes import canonical
 from fsm_agent.proof.space import Space
 from fsm_agent.proof.states import Edge, halting_edges, in_one_line, key_of, new_run, problem_of
@@ -41,9 +41,10 @@ class Trail:
     def __init__(self, space: Space, guards: Sequence[Guard], watched: Sequence[Watched]) -> None:
         self._space = space
         self._guards = guards
-        self._small = new_run(space.guards, space.alphabet.tools)
-        self._whole = new_run(watched, space.alphabet.tools)
-        self.run: Run = new_run(guards, space.alphabet.tools)
+        self._setup = space.alphabet.tools, space.alphabet.options
+        self._small = new_run(space.guards, *self._setup)
+        self._whole = new_run(watched, *self._setup)
+        self.run: Run = new_run(guards, *self._setup)
         """Under all guards as they are: what can be shown."""
         self._events: list[Event] = []
         self._given: dict[str, int] = {}
@@ -51,12 +52,12 @@ class Trail:
         self._known = [guard.known() for guard in watched]
 
     def take(self, edges: Iterable[Edge]) -> bool:
-        """Go along these edges until the run halts. Gives whether it went to their end.
+        """Go along these edges until the run is stopped. Gives whether it went to their end.
 
         Raises ``Refuted`` where a guard raises, and ``Uncheckable`` where the run does not go where the path went.
         """
         for edge in edges:
-            if self.run.effect is None:
+            if self.stopped:
                 return False
             event = self._event(edge.letter)
             problem = self._problem(event)
@@ -70,6 +71,11 @@ class Trail:
             if self._whole.state != self.run.state or (edge.dest.halt is None and self._key() != self._space.key(edge.dest.run)[0]):
                 raise Uncheckable("the same events led a guard to another memory: it depends on something else, or tells names apart")
         return True
+
+    @property
+    def stopped(self) -> bool:
+        """The run under all guards has halted, or has its last chance, which in the space it does not have."""
+        return self.run.effect is None or (self.run.chance is not None and self._small.chance is None)
 
     def breaks(self, letter: Letter, problem: str) -> Fault:
         """The run that breaks on ``letter``, as the search met it. Raises ``Uncheckable`` where the run as it is does not."""
@@ -98,7 +104,7 @@ class Trail:
 
     def _undo(self) -> None:
         """Take back the event that was fed last."""
-        self.run = new_run(self._guards, self._space.alphabet.tools)
+        self.run = new_run(self._guards, *self._setup)
         for past in self._events:
             self.run.feed(past)
 
@@ -110,7 +116,8 @@ class Trail:
             used[kind] = max(used.get(kind, 0), offset + 1)
             return self._given.get(kind, 0) + offset
 
-        event = letter.event(Names(key_of(self._small)[1], new))
+        covered = self.run.summary.covers if self.run.summary else 0
+        event = letter.event(Names(key_of(self._small)[1], new, covered))
         for kind, count in used.items():
             self._given[kind] = self._given.get(kind, 0) + count
         return event
