@@ -19,6 +19,9 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from fsm_agent.cli import cli
+from fsm_agent.drivers import run
+from fsm_agent.models import ScriptedModel
+from fsm_agent.tools import add
 
 needs_pty = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a POSIX thing")
 
@@ -223,6 +226,20 @@ def test_a_typed_line_is_edited_pasted_into_and_brought_back() -> None:
         assert "branch 2 of 2: before" in seen.press("\x03", "? q")[0]
         assert seen.leave() == 0
     assert (seen.raw.count("\x1b[?2004h"), seen.raw.count("\x1b[?2004l")) == (2, 2), "pasting is as it was before"
+
+
+@needs_pty
+def test_a_reply_of_several_lines_can_be_typed_and_pasted(tmp_path: Path) -> None:
+    trace = tmp_path / "react.jsonl"
+    model = ScriptedModel(['Thought: add\nAction: add\nAction Input: {"a": 1, "b": 2}', "Final Answer: 3"])
+    run("1+2?", model=model, tools=[add], protocol="react", lang="en", trace=trace)
+    with terminal(str(trace)) as seen:
+        seen.until("q quit")
+        assert seen.press("t", "> ")[-2] == "Alt-Enter begins a new line"
+        pasted = "\x1b[200~Thought: mine\rAction: add\x1b[201~"
+        seen.press(f'{pasted}\x1b\rAction Input: {{"a": 4, "b": 5}}', '> Thought: mine↵Action: add↵Action Input: {"a": 4, "b": 5}')
+        assert "branch 2 of 2: edge 3, step 1" in seen.press("\rnn", "add returned: 9")[0]
+        assert seen.leave() == 0
 
 
 @needs_pty

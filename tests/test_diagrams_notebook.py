@@ -94,7 +94,8 @@ def test_a_notebook_that_is_run_shows_a_result(tmp_path: Path) -> None:
     ]
     cells = [nbformat.v4.new_code_cell(f"import sys; sys.path.insert(0, {str(ROOT)!r})"), nbformat.v4.new_code_cell("\n".join(lines))]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    executed: Any = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    waits = {"timeout": 600, "startup_timeout": 600}  # for the slowest machine
+    executed: Any = nbclient.NotebookClient(notebook, **waits, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
     executed.execute()
     nbformat.validate(notebook)
     (output,) = notebook.cells[1].outputs

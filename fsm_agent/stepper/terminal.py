@@ -121,8 +121,10 @@ class Terminal:
         stepper, lang = self._stepper, self._lang
         width, height = self._console.size
         hints = [Text(lang.say("You are the model (empty: never mind)"), "bold")]
-        if stepper.script.takes_lines:
-            hints.append(Text(lang.say("TOOL name key=value,... or FINAL answer"), "dim"))
+        takes_lines = stepper.script.takes_lines
+        hints.append(
+            Text(lang.say("TOOL name key=value,... or FINAL answer") if takes_lines else lang.say("Alt-Enter begins a new line"), "dim")
+        )
         last = shown_messages(stepper, lang)[-1:]
         frame = list_frame(lang.say("What the model is shown last"), last, width, height - len(hints) - 1, lang)
         prompt = PROMPT if width > 2 * len(PROMPT) else ""
