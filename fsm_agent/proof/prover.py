@@ -172,13 +172,13 @@ class Prover:
     def shortest(self, core: Core, wanted: Callable[[Halt], bool], limit: int | None = None) -> Found | Never | Undecided:
         """The run to a halt that is ``wanted`` with the fewest model calls.
 
-        ``core``: the guards to begin with; their own space is given up at ``limit`` states.
+        ``core``: the guards to begin with; a space is given up at ``limit`` states.
         """
         first = core = core | self._least
         while True:
             space = self.space(core, gists=True) if core == first or self._by_gist(core) else self._guided(core, first, wanted)
             try:
-                ends = space.ends(limit if core == first else None)
+                ends = space.ends(limit)
                 node = next((node for node in ends if node.halt is not None and wanted(node.halt)), None)
             except Broken as broken:
                 core |= self._halted_before(space, broken)

@@ -16,7 +16,7 @@ from tests.mutants.changes import Mutant, mutants
 from tests.mutants.workshop import ROOT, Outcome, Workshop
 
 FILES = (
-    "table.py",
+    *("table.py", "options.py", *(f"machine/{name}.py" for name in ("run", "wiring", "fitting", "history"))),
     *(f"guards/{name}.py" for name in ("base", "identity", "streaks", "classic", "errors", "replies", "progress", "budgets")),
 )
 MORE = ("guards/deadline.py", "guards/combined.py", "guards/predicate.py")
@@ -74,7 +74,9 @@ def table(found: Sequence[Outcome], reasons: dict[str, str]) -> Iterator[str]:
 
 def main() -> int:
     """Exit code: 0 when every mutant was noticed or is explained."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Try every mutant of the table and the guards.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Try every mutant of the table, the machine and the guards."
+    )
     parser.add_argument("--only", default="", metavar="WORD", help="only mutants whose name has this word")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at the same time")
     parser.add_argument("--list", action="store_true", help="list the mutants, and try none")

@@ -20,6 +20,12 @@ SWAPPED: dict[type[ast.cmpop], str] = {
     ast.In: "not in",
     ast.NotIn: "in",
 }
+LEFT_OUT = {
+    "begins_step": ("False", "begins no step"),
+    "spends": ('""', "spends nothing"),
+    "needs": ("None", "needs no option"),
+}
+"""Fields of a row, each with the value of a row that does not have it."""
 FOLDING = ("fold", "_returned", "_stepped", "_passed", "grown", "passed_over", "_plus", "_kept")
 """Functions that make the next memory from one."""
 
@@ -50,7 +56,7 @@ class Change:
 
 def mutants(file: str, source: str) -> list[Mutant]:
     """Every mutant of the source text of ``file``."""
-    changes = list(table_changes(source) if file.endswith("table.py") else guard_changes(source))
+    changes = [*(table_changes(source) if file.endswith("table.py") else ()), *guard_changes(source)]
     data = source.encode()
     names: Counter[str] = Counter()
     found = []
@@ -85,6 +91,11 @@ class Places:
         start, end = self.span(node)
         return " ".join(self.data[start:end].decode().split())
 
+    def operand(self, node: ast.expr) -> str:
+        """Its source, in parentheses where it names what it gives."""
+        text = self.data[slice(*self.span(node))].decode()
+        return f"({text})" if isinstance(node, ast.NamedExpr) else text
+
     def change(self, where: str, node: ast.expr | ast.stmt, text: str, what: str = "") -> Change:
         """Put ``text`` in the node's place."""
         start, end = self.span(node)
@@ -95,7 +106,8 @@ class Places:
 
 
 def table_changes(source: str) -> Iterator[Change]:
-    """Each edge removed, each edge swapped with the next of its group, each step not begun."""
+    """Each edge removed, each edge swapped with the next of its group, each step not begun, nothing spent, there without its option, and,
+    where a predicate decides, always taken."""
     places = Places(source)
     rows = _rows(source)
     for row, following in zip(rows, [*rows[1:], None], strict=True):
@@ -104,8 +116,12 @@ def table_changes(source: str) -> Iterator[Change]:
         comma = places.data.index(b",", end) + 1
         yield Change("ROWS", row.lineno, start, comma, "", f"without {name}")
         for keyword in row.keywords:
-            if keyword.arg == "begins_step":
-                yield places.change("ROWS", keyword.value, "False", f"{name} begins no step")
+            if keyword.arg in LEFT_OUT:
+                value, what = LEFT_OUT[keyword.arg]
+                yield places.change("ROWS", keyword.value, value, f"{name} {what}")
+        guard = row.args[3]
+        if isinstance(guard, ast.Constant) and isinstance(guard.value, str) and guard.value.startswith(("is_", "has_", "can_")):
+            yield places.change("ROWS", guard, "None", f"{name} is always taken")
         if following is not None and _group(row) == _group(following):
             first, second = places.span(row), places.span(following)
             between = places.data[first[1] : second[0]]
@@ -138,7 +154,7 @@ def guard_changes(source: str) -> Iterator[Change]:
                 yield from _compared(places, where, node)
             elif isinstance(node, ast.BoolOp):
                 word = " or " if isinstance(node.op, ast.And) else " and "
-                text = f"({word.join(places.data[slice(*places.span(value))].decode() for value in node.values)})"
+                text = f"({word.join(places.operand(value) for value in node.values)})"
                 yield places.change(where, node, text)
             elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
                 yield places.change(where, node, f"({places.text(node.operand)})")
@@ -163,7 +179,7 @@ def _functions(node: ast.AST, where: str) -> Iterator[tuple[str, ast.FunctionDef
 def _compared(places: Places, where: str, node: ast.Compare) -> Iterator[Change]:
     """Each operator of a comparison in turn."""
     parts = [node.left, *node.comparators]
-    texts = [places.data[slice(*places.span(part))].decode() for part in parts]
+    texts = [places.operand(part) for part in parts]
     for i, operator in enumerate(node.ops):
         words = [SWAPPED[type(each)] if at == i else _word(each) for at, each in enumerate(node.ops)]
         text = texts[0] + "".join(f" {word} {part}" for word, part in zip(words, texts[1:], strict=True))

@@ -21,8 +21,8 @@ ROOT = Path(__file__).parent.parent.parent
 COPIED = ("fsm_agent", "tests", "pyproject.toml", "README.md")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "benchmarks", "*.svg", "locale_src")
 
-TABLE_TESTS = ("test_table", "test_machine", "test_search", "test_scenarios", "test_transcripts")
-GUARD_TESTS = ("test_guards_*", "test_conformance", "test_machine", "test_transcripts", "test_search")
+MACHINE_TESTS = ("test_table", "test_machine*", "test_search*", "test_scenarios", "test_transcripts")
+GUARD_TESTS = ("test_guards_*", "test_conformance", "test_machine*", "test_transcripts", "test_search")
 SLOW = ("test_guards_purity", "test_guards_measured")
 """Left out: they take longer than all the others, and see what those see."""
 
@@ -95,7 +95,7 @@ class Workshop:
         return list(dict.fromkeys(found))
 
     def _pytest(self, file: str, timeout_s: float, *options: str) -> subprocess.CompletedProcess[str]:
-        patterns = TABLE_TESTS if file.endswith("table.py") else GUARD_TESTS
+        patterns = GUARD_TESTS if "/guards/" in file else MACHINE_TESTS
         tests = sorted({path for pattern in patterns for path in (self.folder / "tests").glob(f"{pattern}.py") if path.stem not in SLOW})
         deselected = [f"--deselect={test}" for test in getattr(self, "failing", [])]
         names = [str(path.relative_to(self.folder)) for path in tests]
