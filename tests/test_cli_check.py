@@ -210,6 +210,17 @@ def test_a_witness_is_shown_and_drawn(tmp_path: Path) -> None:
     assert "classic: Halted(consecutive_errors) at step 2" in picture.read_text(encoding="utf-8")
 
 
+def test_a_witness_is_in_the_language_that_is_asked_for(tmp_path: Path) -> None:
+    result = call("--witness", "repeated_call", "--lang", "zh", "-o", tmp_path / "w.txt")
+    assert result.stdout.splitlines()[:4] == [
+        "classic：第 3 步 Halted(repeated_call)，3 次模型调用",
+        "",
+        "第 1 步",
+        '  Deciding  -> Parsing    模型回复: work({"n":"work#0"})',
+    ]
+    assert (tmp_path / "w.txt").read_text(encoding="utf-8") == result.stdout
+
+
 def test_what_refutes_is_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "endless.txt"
     assert call("--preset", "none", "-o", picture).exit_code == 1
