@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -131,9 +132,20 @@ def test_a_picture_is_replaced_as_a_whole_and_nothing_is_left_beside_it(tmp_path
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def following(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from fsm_agent.cli import main; main()", "draw", *map(str, arguments), "--lang", "en"]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+STARTED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from fsm_agent.cli import main; main()"
+"""Where tests run in the background, a shell has Ctrl-C ignored."""
+
+
+@contextmanager
+def following(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """The command at work; it is ended in any case."""
+    command = [sys.executable, "-c", STARTED, "draw", *map(str, arguments), "--lang", "en"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 def test_the_picture_goes_on_while_the_run_goes(tmp_path: Path) -> None:
