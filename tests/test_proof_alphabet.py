@@ -126,11 +126,11 @@ def after(run: Run, event: Event) -> Run:
     return copy
 
 
-def test_a_server_asks_for_no_wait_or_for_none_that_is_waited_or_for_too_much() -> None:
+def test_a_server_asks_for_no_wait_for_the_longest_that_is_waited_and_for_one_that_is_too_long() -> None:
     options = Options(max_retries=1, max_wait_s=7.0)
     tried = of_run(new_run((), (), options), {})
     waits = [(event.retry_after_s, options.wait_s(0, event.retry_after_s)) for event in tried if isinstance(event, AttemptFailed)]
-    assert waits == [(None, 0.5), (0.0, 0.0), (15.0, None)]
+    assert waits == [(None, 0.5), (0.0, 0.0), (7.0, 7.0), (15.0, None)]
 
 
 def test_the_conversation_is_summed_up_once_a_step_a_little_further_each_time() -> None:

@@ -23,8 +23,9 @@ they compare names: so it is enough to try each that a memory still holds (the s
 tried all alone, and in batches those that the guards' code names and two others. Tokens, money and seconds are tried as nothing, too
 much and unknown: a limit is reached as late as can be by nothing but the last, and as early by the first. Payloads of which no guard's
 code speaks are not varied. Texts and numbers in the code of a user's own guard are tried as names of tools and bounds of what is
-large. Of the wait that a server asks for, the machine sees only whether it is too long. A summary is shown to guards by what it cost;
-it covers one message more than the last, which every history has, since each step adds to it.
+large. Of the wait that a server asks for, the machine sees only whether it is too long: none, the longest and one beyond it are tried.
+A summary is shown to guards by what it cost; it covers one message more than the last, which every history has, since each step adds
+to it.
 
 *States are merged only where they have the same future* (``shapes``, ``watched``). Two runs are in the same state when the machine is,
 they wait for the same, as much of the step is used up, and the guards' memories are equal, up to a renaming of calls and texts, and but

@@ -127,7 +127,7 @@ class Alphabet:
         if options.compaction and not summed_up:
             yield from (Letter(of.compacted(usage, at)) for usage in self._usages() for at in moments)
         if options.max_retries:
-            yield from (Letter(of.attempt_failed(asked_s, at)) for asked_s in (None, 0.0) for at in moments)
+            yield from (Letter(of.attempt_failed(asked_s, at)) for asked_s in (None, 0.0, options.max_wait_s) for at in moments)
         yield Letter(lambda _names: ModelFailed("ConnectionError", "no answer"))
         if options.max_retries:
             yield Letter(of.attempt_failed(2 * options.max_wait_s + 1, None))

@@ -142,8 +142,8 @@ def approval_asked(asked: tuple[int, ...], at: float | None) -> Make:
 
 def approval_given(verdicts: Sequence[Verdict], at: float | None) -> Make:
     """The person decides."""
-    edits = {"edit": {"n": "edited"}}
-    approvals = tuple(Approval(verdict, "", edits.get(verdict)) for verdict in verdicts)
+    said = {"yes": Approval("yes"), "no": Approval("no", "no!"), "edit": Approval("edit", "", {"n": "edited"})}
+    approvals = tuple(said[verdict] for verdict in verdicts)
     return lambda _names: ApprovalGiven(approvals, at)
 
 
