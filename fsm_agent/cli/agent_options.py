@@ -154,7 +154,6 @@ class Chosen:
     def of(cls, options: dict[str, Any]) -> Chosen:
         """Raises ``Fault``, naming the option, for what cannot be meant so."""
         from fsm_agent.cli import agent_words as words
-        from fsm_agent.cli.draw import format_of
 
         fields = [_said("--model-option", words.request_field, text) for text in options["model_option"]]
         given = {
@@ -165,9 +164,12 @@ class Chosen:
             **dict(fields),
             "temperature": options["temperature"] if options["temperature"] is not None else dict(fields).get("temperature"),
         }
+        if options["temperature"] is not None:
+            _said("--temperature", words.check_finite, options["temperature"])
         picture: Path | None = options["draw"]
         if picture is not None:
-            format_of(picture, None)
+            if picture.suffix.lower() not in ENDINGS:
+                raise Fault(f"--draw {picture}: the ending names no format; known are {', '.join(ENDINGS)}")
             if not picture.parent.is_dir():
                 raise Fault(f"--draw {picture}: there is no folder {picture.parent}")
         return cls(
@@ -203,7 +205,7 @@ class Chosen:
             yield model
 
 
-def _said(option: str, read: Callable[[str], Any], text: str) -> Any:
+def _said(option: str, read: Callable[[Any], Any], text: Any) -> Any:
     with faults(option):
         try:
             return read(text)

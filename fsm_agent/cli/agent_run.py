@@ -175,8 +175,7 @@ def waiting_lines(waiting: Sequence[Waiting], line: str, lang: Language) -> list
         )
         lines += [f"  {short_key(each.call.key)}  {call_line(each.call, lang)}" for each in running]
         lines.append(say("to make such a call again (or with --no KEY, and the model is told that its outcome is unknown):"))
-    lines.append(f"  {line}")
-    return lines if " --model " in line else [*lines, say("and with --model, --tools and --mcp as they were")]
+    return [*lines, f"  {line}"]
 
 
 def call_line(call: ToolCall, lang: Language) -> str:
@@ -199,7 +198,7 @@ def spent(run: Run, lang: Language) -> str:
         said.append(lang.say("tokens: {read} read, {written} written", read=used["prompt_tokens"], written=used["completion_tokens"]))
     if used["cost"] is not None:
         said.append(lang.say("cost: ${cost}", cost=f"{used['cost']:.4g}"))
-    return ", ".join(said)
+    return " · ".join(said)
 
 
 def usage(run: Run) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ def tools_of(sources: Sequence[str]) -> dict[str, Tool]:
             raise Fault(f"--tools {source}: there is no tool in it; decorate a function with @tool (from fsm_agent import tool)")
         for tool in tools.values():
             if found.get(tool.name, tool) is not tool:
-                where = "two of them" if places[tool.name] == source else f"one in {places[tool.name]}, one in {source}"
+                where = f"two of them in {source}" if places[tool.name] == source else f"one in {places[tool.name]}, one in {source}"
                 raise Fault(f"two tools have the name {tool.name!r} ({where}); give one of them another with @tool(name=...)")
             found[tool.name] = tool
             places.setdefault(tool.name, source)
@@ -62,10 +62,6 @@ def is_file(source: str) -> bool:
 def _loaded(source: str) -> ModuleType:
     try:
         return _from_file(Path(source)) if is_file(source) else _by_name(source)
-    except OSError as error:
-        if is_file(source) and error.filename in {source, str(Path(source))}:
-            raise Fault(f"--tools {source}: {error.strerror or error}") from None
-        raise _not_imported(source, error) from None
     except (KeyboardInterrupt, Fault):
         raise
     except BaseException as error:  # noqa: BLE001  # whatever a user's module raises when it is imported, SystemExit too
@@ -82,8 +78,11 @@ def _not_imported(source: str, error: BaseException) -> Fault:
 
 def _from_file(path: Path) -> ModuleType:
     """The module in a file, which finds others beside it, as if Python ran it."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise Fault(f"--tools {path}: {error.strerror or error}") from None
     path = path.resolve()
-    path.open("rb").close()  # what is wrong with the file itself is told as that
     name = f"fsm_agent_tools_{path.stem}_{abs(hash(str(path))):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -5,6 +5,7 @@ They are text on the command line and in a file of settings alike. What cannot b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -106,6 +107,12 @@ def guards_of(preset: str, limits: str) -> tuple[tuple[Guard, ...], bool]:
     if assumed:
         given["max_steps"] = MAX_STEPS
     return guards_from(preset, **given), assumed
+
+
+def check_finite(number: float) -> None:
+    """Raises ``ValueError`` for what no request can hold."""
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no number of a request")
 
 
 def request_field(text: str) -> tuple[str, Any]:

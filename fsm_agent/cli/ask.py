@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,9 +87,7 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
     with chosen.opened_model(guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
         check_named(chosen.approving.tools, tools)
         if not as_json:
-            cap = ", max_steps=30" if assumed else ""
-            source = f" · settings: {context.meta[CONFIG]}" if CONFIG in context.meta else ""
-            click.echo(printable(f"{model.name} · {told(tools)} · guards: {options['guards']}{cap}{source}"), err=True)
+            click.echo(printable(_setup(model.name, told(tools), options, context, assumed=assumed)), err=True)
         stage = Stage.of(lang, as_json=as_json)
         code = perform(
             stage,
@@ -115,6 +114,14 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
             lambda result: _resumed_by(context, result, trace),
         )
     context.exit(code)
+
+
+def _setup(model: str, tools: str, options: Mapping[str, Any], context: click.Context, *, assumed: bool) -> str:
+    """What the run is made of, in one line."""
+    limits = ",".join(part for part in ("max_steps=30" if assumed else "", options["limits"]) if part)
+    guards = ", ".join(part for part in (f"guards {options['guards']}", limits) if part)
+    settings = [f"settings of {context.meta[CONFIG]}"] if CONFIG in context.meta else []
+    return " · ".join([model, tools, guards, *settings])
 
 
 def _task(task: str) -> str:

@@ -17,7 +17,6 @@ import attrs
 import msgspec
 
 from fsm_agent.cli import agent_words as words
-from fsm_agent.guards import parse_limits
 from fsm_agent.text import first_line
 
 FILE = "fsm-agent.toml"
@@ -118,6 +117,10 @@ def _defaults(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
             defaults[field.name] = _as_given(name, value)
         except ValueError as error:
             raise SettingsError(f"{source}: {name}: {error}") from None
+    try:
+        words.guards_of(defaults.get("guards", "production"), defaults.get("limits", ""))
+    except ValueError as error:
+        raise SettingsError(f"{source}: limits: {error}") from None
     return defaults
 
 
@@ -158,9 +161,9 @@ def _as_given(name: str, value: Any) -> Any:
     return os.path.expanduser(value) if name in {"trace", "draw"} else value  # noqa: PTH111  # it stays text, as on the command line
 
 
-_CHECKS: dict[str, Callable[[str], object]] = {
+_CHECKS: dict[str, Callable[[Any], object]] = {
     "approve": words.approving,
     "context": words.context_of,
-    "limits": parse_limits,
     "prices": words.prices_of,
+    "temperature": words.check_finite,
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fsm_agent.events import Approval
     from fsm_agent.machine import Run
     from fsm_agent.tools import Tool
+    from fsm_agent.traces import Trace
 
 
 @click.command()
@@ -75,6 +76,7 @@ def resume(context: click.Context, /, trace: Path, *, as_json: bool, **options: 
         context.exit(code_of(run))
     with chosen.opened_model(run.wiring.guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
         check_named(chosen.approving.tools, tools)
+        _check_there(record, tools)
         _check_edits(answers, waiting, tools)
         code = perform(
             stage,
@@ -139,6 +141,13 @@ def _meant(key: str, waiting: Sequence[Waiting]) -> Sequence[Waiting]:
     return found
 
 
+def _check_there(record: Trace, tools: Sequence[Tool]) -> None:
+    """Raises ``Fault`` for a tool of the run that was not given."""
+    names = {tool.name for tool in tools}
+    if missing := [spec.name for spec in record.header.tools if spec.name not in names]:
+        raise Fault(f"the run was begun with the tool {missing[0]!r}; give it, too, with --tools or --mcp")
+
+
 def _check_edits(answers: Mapping[str, Approval], waiting: Sequence[Waiting], tools: Sequence[Tool]) -> None:
     """Raises ``Fault`` for arguments that the tool does not take."""
     from fsm_agent.cli.agent_run import short_key
@@ -199,5 +208,7 @@ def _tell_waiting(stage: Stage, run: Run, waiting: Sequence[Waiting], context: c
     if isinstance(run.decision, ToolCalls) and run.decision.thought.strip():
         lines.append(say("[step {k}] LLM output: {text}", k=run.step, text=first_line(run.decision.thought)))
     lines += waiting_lines(waiting, line, stage.lang)
+    if context.params["model"] is None:
+        lines.append(say("and with --model, --tools and --mcp as they were"))
     for each in lines:
         click.echo(printable(each))

@@ -69,6 +69,8 @@ class LiveView(View):
     def took(self, run: Run, event: Event, _edges: Sequence[Taken], /) -> None:
         self._gauges = gauges_of(run, self.lang)
         self._waits(run.wait_s or 0.0 if isinstance(event, AttemptFailed) else 0.0)
+        if self._live is not None:
+            self._live.refresh()  # else the lines would stand above the panel as it was
         for line in self._transcript.lines(run):
             self._say(line)
 
