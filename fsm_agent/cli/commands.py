@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fsm_agent.cli.ask import ask
 from fsm_agent.cli.audit import audit
 from fsm_agent.cli.check import check
 from fsm_agent.cli.common import CANCELLED, WRONG_USE
@@ -13,6 +14,7 @@ from fsm_agent.cli.import_ import import_
 from fsm_agent.cli.learn import learn
 from fsm_agent.cli.replay import replay
 from fsm_agent.cli.report import report
+from fsm_agent.cli.resume import resume
 from fsm_agent.cli.run import run
 from fsm_agent.cli.scenarios import scenarios
 from fsm_agent.cli.step import step
@@ -27,12 +29,12 @@ def cli() -> None:
 
     Begin with: fsm-agent scenarios, fsm-agent run a, fsm-agent draw c -o c.svg
 
-    Exit codes: 0 final answer (or: done), 3 halted for another reason, 1 a check found a difference, 2 wrong use or unreadable
-    input, 130 cancelled.
+    Exit codes: 0 final answer (or: done), 3 halted for another reason, 4 waits for a person, 1 a check found a difference, 2 wrong
+    use or unreadable input, 130 cancelled.
     """
 
 
-for command in (scenarios, run, check, draw, replay, verify, table, import_, audit, explain, report, step, learn):
+for command in (scenarios, run, ask, resume, check, draw, replay, verify, table, import_, audit, explain, report, step, learn):
     cli.add_command(command)
 
 
