@@ -18,6 +18,21 @@ __all__ = ["desk_fixture", "raw_server"]
 
 pytestmark = needs_pty
 
+WAIT = """
+import time
+from pathlib import Path
+
+from fsm_agent import tool
+
+
+@tool
+def wait() -> str:
+    print("waiting here")
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return "it came"
+"""
+
 KEYS = "y yes, n no, e edit, w why, Ctrl-D later: "
 
 
@@ -44,10 +59,7 @@ def last_of_tools(raw: RawServer) -> str:
 
 
 def test_the_machine_the_guards_and_the_streamed_text_are_seen(raw: RawServer, desk: Path) -> None:
-    (desk / "wait.py").write_text(
-        "import time\nfrom pathlib import Path\nfrom fsm_agent import tool\n"
-        "@tool\ndef wait() -> str:\n    print('waiting here')\n    while not Path('go').exists():\n        time.sleep(0.01)\n    return 'it came'\n"
-    )
+    (desk / "wait.py").write_text(WAIT)
     raw.first = [streamed("I ", "wait.", calls=(call("wait"),)), streamed("It is there.")]
     with terminal("ask", "Wait", *of_model(raw), "--tools", "wait.py", "--stream") as seen:
         seen.until("waiting here")
@@ -196,14 +208,12 @@ def test_later_leaves_the_run_waiting(raw: RawServer, desk: Path) -> None:
 
 
 def test_what_was_typed_before_the_question_is_no_answer(raw: RawServer, desk: Path) -> None:
-    raw.first = [said("As you wish.")]
-    slow = said("I look.", call("read_note", name="list.txt"))
-    raw.first = [Answer(slow.body, wait_s=1.0), *raw.first]
-    raw.first[1:1] = [said("", call("write_note", name="list.txt", text="eggs\n"))]
-    with terminal("ask", "Put eggs on it", *of_model(raw), "--tools", "my_tools.py") as seen:
-        seen.answers("asking the model", "y\ry\r")
-        seen.until(KEYS)
-        seen.press("n\r")
+    (desk / "wait.py").write_text(WAIT)
+    raw.first = [said("", call("wait")), said("", call("write_note", name="list.txt", text="eggs\n")), said("As you wish.")]
+    with terminal("ask", "Put eggs on it", *of_model(raw), "--tools", "my_tools.py", "--tools", "wait.py") as seen:
+        seen.answers("wait: running, ", "y\ry\r")
+        (desk / "go").touch()
+        seen.answers(KEYS, "n\r")
         seen.answers("Why not? The model reads it (or nothing): ", "\r")
         assert seen.ends() == 0
     assert (desk / "list.txt").read_text() == "milk\n"
