@@ -13,7 +13,7 @@ from rich.text import Text
 from fsm_agent.live.view import can_draw
 from fsm_agent.stepper.editing import ASK_FOR_PASTE, NO_PASTE, Left, TypedLine
 from fsm_agent.stepper.keys import Input
-from fsm_agent.stepper.terminal import _raw as raw_terminal
+from fsm_agent.stepper.terminal import raw_terminal
 from fsm_agent.text import printable
 
 SHORT = "> "
