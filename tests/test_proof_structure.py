@@ -54,7 +54,7 @@ def test_what_is_on_spends_what_the_table_says(features: tuple[Feature, ...], sp
         ((*ROWS, AGAIN), ("again",)),
         ((*ROWS, Row("back", OBSERVING, "back", None, EXECUTING, "back")), ("tools_returned", "back")),
         (
-            tuple(attrs.evolve(row, begins_step=False) for row in rows_for((guard.edge() for guard in production(5)))),
+            tuple(attrs.evolve(row, begins_step=False) for row in rows_for(guard.edge() for guard in production(5))),
             ("model_replied", "malformed", "nudge"),
         ),
         (tuple(attrs.evolve(row, spends="") if row.id == "retry" else row for row in ROWS), ("retry",)),
