@@ -103,7 +103,9 @@ def test_graphviz_reads_the_same_nodes_and_edges(name: str) -> None:
         assert sorted(visible) == sorted([*(pair for pair in pairs if pair not in loops), *loops])
         for source, dest in loops:
             label = "".join(edge.attr["label"] for edge in read.edges() if (edge[0], edge[1]) == (source, dest))
-            assert all(escape(line.text) in label for edge in graph.edges if (edge.source, edge.dest) == (source, dest) for line in edge.lines)
+            assert all(
+                escape(line.text) in label for edge in graph.edges if (edge.source, edge.dest) == (source, dest) for line in edge.lines
+            )
     finally:
         read.close()
 

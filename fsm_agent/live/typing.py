@@ -13,7 +13,7 @@ from rich.text import Text
 from fsm_agent.live.view import can_draw
 from fsm_agent.stepper.editing import ASK_FOR_PASTE, NO_PASTE, Left, TypedLine
 from fsm_agent.stepper.keys import Input
-from fsm_agent.stepper.terminal import raw_terminal
+from fsm_agent.stepper.terminal import raw_keys
 from fsm_agent.text import printable
 
 SHORT = "> "
@@ -33,7 +33,7 @@ def typed_line(console: Console, prompt: str, text: str = "") -> str | None:
         prompt = SHORT if console.width > ROOM else ""
     line, left = TypedLine(), None
     line.text, line.at = text, len(text)
-    with raw_terminal() as read:
+    with raw_keys() as read:
         keys = Input(read)
         _write(console, ASK_FOR_PASTE)
         try:

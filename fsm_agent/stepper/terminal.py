@@ -49,7 +49,7 @@ class Terminal:
 
     def play(self) -> None:
         """Until ``q``. Raises ``KeyboardInterrupt`` for Ctrl-C; the screen is as it was before, either way."""
-        with self._console.screen(), raw_terminal() as read:
+        with self._console.screen(), raw_keys() as read:
             keys = Input(read)
             self._draw()
             while not self._done:
@@ -178,7 +178,7 @@ def _help(lang: Language) -> tuple[Item, ...]:
 
 
 @contextmanager
-def raw_terminal() -> Iterator[Callable[[], str]]:
+def raw_keys() -> Iterator[Callable[[], str]]:
     """While it lasts, keys come at once and are not echoed, also those that are pressed while the screen is drawn."""
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     with raw_terminal() as descriptor:
