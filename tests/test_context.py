@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -161,7 +162,7 @@ CONTEXTS: list[Context] = [
 NAMES = Names((ToolSpec("read"),))
 
 
-@pytest.mark.parametrize("context", CONTEXTS, ids=lambda each: repr(each).partition(", model")[0].replace("<lambda>", ""))
+@pytest.mark.parametrize("context", CONTEXTS, ids=lambda each: re.sub(r"model=.* at 0x\w+>, ", "", repr(each)))
 @given(written=histories(), usage=st.sampled_from([None, Usage(100, 5), Usage(10_000, 50)]), covers=st.integers(0, 40))
 def test_a_call_is_never_parted_from_its_result_and_the_task_and_the_newest_step_stay(
     context: Context, written: list[Message], usage: Usage | None, covers: int
@@ -185,7 +186,7 @@ def test_a_call_is_never_parted_from_its_result_and_the_task_and_the_newest_step
     assert due is None or first_step(view) < due <= last_steps(view, 1)
 
 
-@pytest.mark.parametrize("context", CONTEXTS, ids=lambda each: repr(each).partition(", model")[0].replace("<lambda>", ""))
+@pytest.mark.parametrize("context", CONTEXTS, ids=lambda each: re.sub(r"model=.* at 0x\w+>, ", "", repr(each)))
 @pytest.mark.parametrize("given", [[], [TASK], HEAD, history(HEAD, step(0)), history(HEAD, step(0, "7"))])
 def test_a_short_conversation_is_shown_as_it_is(context: Context, given: list[Message]) -> None:
     view = messages(given)
