@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -11,7 +12,7 @@ from fsm_agent.drivers.batch import Batch, Came
 from fsm_agent.drivers.interrupts import Interrupts
 from fsm_agent.drivers.session import Session
 from fsm_agent.drivers.threads import in_thread
-from fsm_agent.events import CallTools, Event, ToolCall
+from fsm_agent.events import CallTools, Event, ToolCall, ToolsReturned
 from fsm_agent.tools import observe
 from fsm_agent.tools.errors import ToolServerDead
 
@@ -56,7 +57,7 @@ def _inline(session: Session, effect: CallTools, interrupts: Interrupts) -> tupl
         seen, dead = outcomes.server_dead(call, error), error
     if session.watchers:
         session.called(0, seen)
-    return session.returned((seen,), dead), None
+    return ToolsReturned((seen,), time.time()) if dead is None else session.returned((seen,), dead), None
 
 
 class _Threads(Batch):

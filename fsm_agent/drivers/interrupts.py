@@ -18,7 +18,8 @@ class Interrupts:
     def __init__(self) -> None:
         self.open = False
         """Ctrl-C raises ``KeyboardInterrupt`` now. Whoever catches one sets this to False: it may have been raised on the way out."""
-        self._pending = False
+        self.pending = False
+        """One is held back."""
         self._previous: Any = None
         self._allowed = _Allowed(self)
 
@@ -34,7 +35,7 @@ class Interrupts:
         """Raises ``KeyboardInterrupt`` where one is still held back: none is ever lost."""
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
-        if self._pending and kind is None:
+        if self.pending and kind is None:
             raise KeyboardInterrupt
 
     def allowed(self) -> _Allowed:
@@ -43,13 +44,13 @@ class Interrupts:
 
     def take(self) -> bool:
         """Whether one was held back; it is so no longer."""
-        pending, self._pending = self._pending, False
+        pending, self.pending = self.pending, False
         return pending
 
     def _on_interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         if self.open:
             raise KeyboardInterrupt
-        self._pending = True
+        self.pending = True
 
 
 class _Allowed:
@@ -62,7 +63,7 @@ class _Allowed:
 
     def __enter__(self) -> None:
         self._interrupts.open = True
-        if self._interrupts.take():
+        if self._interrupts.pending and self._interrupts.take():
             self._interrupts.open = False
             raise KeyboardInterrupt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,7 +32,7 @@ from fsm_agent.events import (
     ToolSpec,
     ToolsReturned,
 )
-from fsm_agent.guards import Deadline, Guard
+from fsm_agent.guards import AnyOf, Deadline, Guard
 from fsm_agent.machine import Run, Taken
 from fsm_agent.models.base import AnyModel, OnText
 from fsm_agent.models.errors import ModelUnavailable
@@ -68,15 +68,16 @@ class Session:
     """Of these calls, those that had begun, and of which nobody knows what came of them: their places."""
     stop: Stop = attrs.field(factory=Stop)
     tokens: Tokens | None = None
-    _deadline: int | None = attrs.field(init=False)
-    """The place of the run's deadline among its guards; None: it has none."""
+    _deadlines: list[int] = attrs.field(init=False)
+    """The places of the guards that are deadlines, or halt the run at one."""
     _told: int = attrs.field(init=False, default=0)
     """So many of the watchers know of the run."""
     _broken: Exception | None = attrs.field(init=False, default=None)
     """What ``on_text`` raised."""
 
     def __attrs_post_init__(self) -> None:
-        self._deadline = next((at for at, guard in enumerate(self.machine.wiring.guards) if isinstance(guard, Deadline)), None)
+        guards = self.machine.wiring.guards
+        self._deadlines = [at for at, guard in enumerate(guards) if _left_s(guard, self.machine.memories[at]) is not None]
 
     # --- telling ---
 
@@ -209,11 +210,11 @@ class Session:
 
     def until(self) -> float | None:
         """When the run's time is up, by ``time.monotonic()``; None: it has no deadline."""
-        if self._deadline is None:
+        if not self._deadlines:
             return None
-        guard: Guard = self.machine.wiring.guards[self._deadline]
-        reading = guard.judge(self.machine.memories[self._deadline])
-        return time.monotonic() + reading.limit - reading.value
+        guards, memories = self.machine.wiring.guards, self.machine.memories
+        left = [_left_s(guards[at], memories[at]) for at in self._deadlines]
+        return time.monotonic() + min(seconds for seconds in left if seconds is not None)
 
     def returned(self, observations: tuple[Observation, ...], dead: ToolServerDead | None) -> ToolsReturned | ToolsFailed:
         """The calls have ended."""
@@ -245,6 +246,17 @@ class Session:
 def _seconds(said: object) -> float | None:
     """What a model says of how long to wait, where that is a number: a user's own may say anything."""
     return float(said) if isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said) else None
+
+
+def _left_s(guard: Guard, memory: Any) -> float | None:
+    """How long, in seconds, until the guard halts the run for its time; None: it does not do that."""
+    if isinstance(guard, Deadline):
+        reading = guard.judge(memory)
+        return reading.limit - reading.value
+    if isinstance(guard, AnyOf):
+        left = [_left_s(part, past) for part, past in zip(guard.parts, memory, strict=True)]
+        return min((seconds for seconds in left if seconds is not None), default=None)
+    return None
 
 
 def jittered(delay_s: float) -> float:

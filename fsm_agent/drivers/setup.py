@@ -16,6 +16,7 @@ from fsm_agent.drivers.session import Session
 from fsm_agent.drivers.watching import Hook, Recorder, Watcher, watchers_of
 from fsm_agent.events import AskApproval, ToolCall
 from fsm_agent.guards import CostBudget, Guard, classic
+from fsm_agent.guards.combined import Combined
 from fsm_agent.language import Language, language, locale_language
 from fsm_agent.machine import Run
 from fsm_agent.models.base import AnyModel, ChatModel, OnText, is_async
@@ -62,6 +63,9 @@ AWAITING = "awaiting_approval"
 RETRIES = 3
 """How often in a row an adapter is asked again, by default."""
 
+OBSERVATION = 20_000
+"""So many characters of an observation an adapter is shown, by default."""
+
 
 @attrs.frozen
 class Choices:
@@ -96,14 +100,15 @@ class Choices:
 
     def options(self, model: AnyModel, tools: Mapping[str, Tool]) -> Options:
         """The options of the machine."""
-        retries = (RETRIES if isinstance(model, ChatModel) else 0) if self.max_retries is None else self.max_retries
+        behind_server = isinstance(model, ChatModel)
+        retries = (RETRIES if behind_server else 0) if self.max_retries is None else self.max_retries
         return Options(
             max_retries=retries,
             approvals=may_ask(self.policy, tools.values()),
             compaction=self.context is not None and self.context.summarises,
             last_chance=self.last_chance,
             tool_servers=any(getattr(tool, "server", None) is not None for tool in tools.values()),
-            max_observation_chars=self.max_observation_chars,
+            max_observation_chars=OBSERVATION if self.max_observation_chars is None and behind_server else self.max_observation_chars,
         )
 
     def session(self, machine: Run, model: AnyModel, tools: Mapping[str, Tool]) -> Session:
@@ -198,13 +203,21 @@ def asked_model(model: AnyModel | str) -> AnyModel:
 
 def check_price(model: AnyModel, guards: Sequence[Guard], context: Context | None) -> None:
     """Raises ``ValueError`` where a cost budget is to be kept and the price of the model is not known."""
-    if any(isinstance(guard, CostBudget) for guard in guards):
+    if any(map(_keeps_costs, guards)):
         from fsm_agent.context import Summarise
         from fsm_agent.models.prices import has_price, no_price
 
         for asked in (model, *((context.model,) if isinstance(context, Summarise) else ())):
-            if not isinstance(asked, str) and not has_price(asked):
-                raise ValueError(no_price(asked))
+            named = asked_model(asked)
+            if not has_price(named):
+                raise ValueError(no_price(named))
+            if isinstance(asked, str) and isinstance(named, ChatModel):
+                named.close()
+
+
+def _keeps_costs(guard: Guard) -> bool:
+    """Whether it is a cost budget, or a combination with one in it."""
+    return isinstance(guard, CostBudget) or (isinstance(guard, Combined) and any(map(_keeps_costs, guard.parts)))
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

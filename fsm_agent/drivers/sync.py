@@ -73,8 +73,9 @@ def run(
 
     ``max_retries``: how often in a row a model is asked again that could not be asked just now (``ModelUnavailable``); 3 for adapters,
     0 for other callables. ``last_chance``: at a cap, a budget or a loop the model is asked once more, without tools; the reason stays, and
-    the result has an answer, too. ``max_observation_chars``: so many characters of an observation are shown to the model. ``context``:
-    what it is shown of a long conversation (``KeepLast``, ``DropOldObservations``, ``Summarise``).
+    the result has an answer, too. ``max_observation_chars``: so many characters of an observation are shown to the model; 20,000 to
+    adapters, all of them to other callables. ``context``: what the model is shown of a long conversation (``KeepLast``,
+    ``DropOldObservations``, ``Summarise``).
     ``policy`` says which calls a person has to agree to (``side_effects``: those of tools that declare them; ``always``; ``never``; names
     of tools; a function of a call), and ``approve`` asks the person. Without it, the run ends as ``awaiting_approval``; ``resume`` goes on.
     ``on_text`` is called with the model's text as it is streamed, ``hooks`` on every edge, with the run and the edge.
@@ -113,7 +114,7 @@ def drive(session: Session, interrupts: Interrupts) -> None:
         session.begin()
         while (effect := machine.effect) is not None:
             event: Event | None
-            if interrupts.take():
+            if interrupts.pending and interrupts.take():
                 event, cancelled = session.stopped(), KeyboardInterrupt()
             elif session.stop.asked:
                 event = session.stopped()
@@ -167,9 +168,10 @@ def _ask(session: Session, effect: AskModel, interrupts: Interrupts) -> Came:
 
 def _reply(session: Session, shown: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Reply:
     """Ask the model: an adapter in a thread that can be abandoned, where somebody may cancel the run. Raises ``Stopped``, too."""
-    model, shows = session.model, session.shows
+    model = session.model
     if not isinstance(model, ChatModel):
         return ask(model, shown, tools)
+    shows = session.shows
     if not session.hooked:
         return as_reply(model.ask(shown, tools, on_text=shows))
     waits = True
