@@ -15,6 +15,7 @@ import attrs
 import msgspec
 import pytest
 
+import fsm_agent
 from fsm_agent import (
     Approval,
     ApprovalRequest,
@@ -546,3 +547,24 @@ def test_a_trace_that_was_read_is_taken_up_without_a_file(tmp_path: Path) -> Non
     assert (result.answer, path.read_bytes()) == ("done", content)
     assert verify(result.trace).line is None
     assert len(read.log) < len(result.trace.log)
+
+
+def test_a_run_that_was_begun_without_questions_is_gone_on_with_so_and_not_otherwise(tmp_path: Path) -> None:
+    """Its record has no place for a question: with a policy that asks it is refused, rather than that nobody is asked."""
+    done: list[str] = []
+
+    @tool(side_effects=True)
+    def pay(to: str) -> str:
+        done.append(to)
+        return "paid"
+
+    path = tmp_path / "t.jsonl"
+    fsm_agent.run("Pay", model=ScriptedModel(["TOOL pay to=Ada", "FINAL ok"]), tools=[pay], policy="never", trace=path)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    done.clear()
+    for policy in ("side_effects", "always", ["pay"]):
+        with pytest.raises(ValueError, match="the run was begun with nobody to be asked about its calls, so nobody can be asked now"):
+            fsm_agent.resume(path, True, model=ScriptedModel(["TOOL pay to=Ada", "FINAL ok"]), tools=[pay], policy=policy)
+    assert done == []
+    result = fsm_agent.resume(path, model=ScriptedModel(["TOOL pay to=Ada", "FINAL ok"]), tools=[pay])
+    assert (result.reason, done) == ("final_answer", ["Ada"])

@@ -7,18 +7,19 @@ told that nobody knows what came of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
 import attrs
 
-from fsm_agent.drivers.approvals import Approvals, Policy, approver_of
+from fsm_agent.drivers.approvals import Approvals, Policy, approver_of, may_ask
 from fsm_agent.drivers.session import Session
 from fsm_agent.drivers.setup import Choices, Result, Setup, asked_model, by_name, check_price
 from fsm_agent.drivers.watching import Hook, Watcher
 from fsm_agent.events import AskApproval, CallTools
 from fsm_agent.guards import Guard
+from fsm_agent.machine import Run
 from fsm_agent.models.base import AnyModel, OnText
 from fsm_agent.protocols import Protocol
 from fsm_agent.tools import Tool
@@ -40,7 +41,7 @@ def resume(
     protocol: Protocol | None = None,
     max_parallel: int = 8,
     context: Context | None = None,
-    policy: Policy = "side_effects",
+    policy: Policy | None = None,
     on_text: OnText | None = None,
     hooks: Iterable[Hook | Watcher] = (),
 ) -> Result:
@@ -48,8 +49,9 @@ def resume(
 
     ``trace``: a file, whose record is gone on with, or the ``trace`` of a result, and then nothing is written. ``approvals`` answers
     what the run waits for, and what it may ask later: a function of an ``ApprovalRequest``; a dict from the calls' keys to answers; or
-    one answer (True, False, an ``Approval``) to all. ``model``, ``tools``, ``context`` and ``policy`` as they were; limits, protocol and
-    language the record knows (``guards`` and ``protocol`` are needed for a user's own only). A run that has halted is given back as it is.
+    one answer (True, False, an ``Approval``) to all. ``model``, ``tools`` and ``context`` as they were; so ``policy``, unless it was that
+    of side effects, or nobody was to be asked. Limits, protocol and language the record knows (``guards`` and ``protocol`` are needed for
+    a user's own only). A run that has halted is given back as it is.
 
     Raises ``TraceError`` for a record that cannot be replayed, ``ValueError`` where a tool of the record is missing and for a key that no
     call has; else as ``run`` does.
@@ -57,9 +59,15 @@ def resume(
     from fsm_agent.drivers.sync import driven
 
     chosen = Choices(
-        max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
+        max_parallel,
+        None,
+        context=context,
+        policy=policy or "side_effects",
+        approve=approver_of(approvals),
+        on_text=on_text,
+        hooks=tuple(hooks),
     )
-    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen)
+    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen, asks=policy is not None)
     return taken.setup.result() if taken.is_over else driven(taken.setup, taken.path, taken.read)
 
 
@@ -73,7 +81,7 @@ async def aresume(
     protocol: Protocol | None = None,
     max_parallel: int = 8,
     context: Context | None = None,
-    policy: Policy = "side_effects",
+    policy: Policy | None = None,
     on_text: OnText | None = None,
     hooks: Iterable[Hook | Watcher] = (),
 ) -> Result:
@@ -81,9 +89,15 @@ async def aresume(
     from fsm_agent.drivers.aio import adriven
 
     chosen = Choices(
-        max_parallel, None, context=context, policy=policy, approve=approver_of(approvals), on_text=on_text, hooks=tuple(hooks)
+        max_parallel,
+        None,
+        context=context,
+        policy=policy or "side_effects",
+        approve=approver_of(approvals),
+        on_text=on_text,
+        hooks=tuple(hooks),
     )
-    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen)
+    taken = _taken_up(trace, approvals, model, tools, guards, protocol, chosen, asks=policy is not None)
     return taken.setup.result() if taken.is_over else await adriven(taken.setup, taken.path, taken.read)
 
 
@@ -111,6 +125,8 @@ def _taken_up(
     guards: Sequence[Guard] | None,
     protocol: Protocol | None,
     chosen: Choices,
+    *,
+    asks: bool,
 ) -> _TakenUp:
     path = None if isinstance(trace, Trace) else trace
     read = trace if isinstance(trace, Trace) else load(trace)
@@ -120,6 +136,9 @@ def _taken_up(
     named = by_name(tools)
     if missing := [spec.name for spec in read.header.tools if spec.name not in named]:
         raise ValueError(f"the run was begun with the tool {missing[0]!r}; give it, too")
+    _check_asked(machine, named)
+    if asks:
+        _check_policy(machine, chosen.policy, named)
     asked = asked_model(model)
     check_price(asked, machine.wiring.guards, chosen.context)
     session = chosen.session(machine, asked, named)
@@ -128,6 +147,23 @@ def _taken_up(
     _check_keys(session, approvals)
     record = attrs.evolve(read, log=machine.log, notes=(), cut_off=False, own_guards=machine.wiring.guards, own_protocol=machine.protocol)
     return _TakenUp(Setup(session, record, owned=isinstance(model, str)), path, read)
+
+
+def _check_asked(machine: Run, tools: Collection[str]) -> None:
+    """Raises ``ValueError`` where a tool is missing about whose call a person is asked."""
+    if not isinstance(effect := machine.effect, AskApproval):
+        return
+    if unknown := [name for at in effect.asked if (name := effect.calls[at].name) not in tools]:
+        raise ValueError(f"a call of the tool {unknown[0]!r} waits for an approval; give the tool, too")
+
+
+def _check_policy(machine: Run, policy: Policy, tools: Mapping[str, Tool]) -> None:
+    """Raises ``ValueError`` where a person would have to be asked, and the record has no place for it: rather than that nobody is."""
+    if machine.reason is None and not machine.options.approvals and may_ask(policy, tools.values()):
+        raise ValueError(
+            "the run was begun with nobody to be asked about its calls, so nobody can be asked now; "
+            "go on without a policy (or with --approve yes), or begin it anew"
+        )
 
 
 def _check_keys(session: Session, approvals: Approvals | None) -> None:
