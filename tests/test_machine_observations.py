@@ -1,4 +1,4 @@
-"""What tools came to: tools that are gone for good, and observations that are too long to be shown whole."""
+"""What tools came to: tools that are gone for good, observations that are too long to be shown whole; and what a call and a run are known by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm_agent.events import Approval, ApprovalAsked, ApprovalGiven, Cancelled, Message, ToolsFailed
+from fsm_agent.events import Approval, ApprovalAsked, ApprovalGiven, CallTools, Cancelled, Message, ToolsFailed
 from fsm_agent.guards import NoProgress
 from fsm_agent.language import ENGLISH
 from fsm_agent.machine import Taken
@@ -111,3 +111,26 @@ def test_a_cut_text_is_its_beginning_and_its_end_with_nothing_twice(text: str, m
     end = most // 4
     assert short == text[: most - end] + told + text[len(text) - end :]
     assert len(short) == most + len(told)
+
+
+# --- keys of calls, and stopping -----------------------------------------------------------------------------------
+
+
+def test_a_calls_key_is_its_run_its_step_and_its_place_in_the_reply_counted_from_1() -> None:
+    run = fed(OFF, calls({"a": 1}), returned("1"), TWO, run_id="r7")
+    assert isinstance(run.effect, CallTools)
+    keyed = [run.keyed(index, call) for index, call in enumerate(run.effect.calls)]
+    assert [call.key for call in keyed] == ["r7/2/1", "r7/2/2"]
+    assert [(call.name, call.arguments, call.id) for call in keyed] == [(call.name, call.arguments, call.id) for call in run.effect.calls]
+    assert keyed[0].signature == run.effect.calls[0].signature
+
+
+def test_a_run_is_stopped_by_whoever_drives_it_and_a_copy_is_driven_by_nobody() -> None:
+    run, told = started(OFF), []
+    with pytest.raises(RuntimeError, match=r"^this run is not being driven; there is nothing to cancel$"):
+        run.cancel()
+    run.canceller = lambda: told.append("stop")
+    run.cancel()
+    assert told == ["stop"]
+    with pytest.raises(RuntimeError, match="not being driven"):
+        run.copy().cancel()
