@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,7 @@ import pytest
 from fsm_agent.events import ApprovalAsked
 from fsm_agent.options import Options
 from fsm_agent.traces import load, verify
-from tests.agent_server import asked, call, desk_fixture, of_model, said, streamed
+from tests.agent_server import asked, call, desk_fixture, of_model, resumed, said, streamed
 from tests.mcp_servers import TIME
 from tests.raw_server import Answer, RawServer, raw_server
 
@@ -179,7 +184,7 @@ def test_a_model_that_refuses_halts_the_run_at_once(raw: RawServer, desk: Path) 
     assert result.exit_code == 3
     assert result.stdout.splitlines() == [
         "[step 1] the model failed: ModelRefused: openai:m answered 401: Incorrect API key",
-        "final answer: stopped: the model failed (ModelRefused: openai:m answered 401: Incorrect API key)",
+        "stopped: the model failed (ModelRefused: openai:m answered 401: Incorrect API key)",
         "LLM calls: 1",
     ]
     assert (desk / "run.txt").exists()
@@ -223,8 +228,121 @@ def test_the_record_of_a_run_that_waits_is_not_overwritten(raw: RawServer, desk:
     second = asked(*arguments)
     assert second.exit_code == 2
     assert second.stderr == (
-        "Error: --trace run.jsonl: a run in it waits for a person (fsm-agent resume run.jsonl); name another file, or remove it\n"
+        "Error: --trace run.jsonl: the run in it has not halted (fsm-agent resume run.jsonl goes on with it); name another file, or remove it\n"
     )
+
+
+def test_the_record_of_a_killed_run_is_not_overwritten(raw: RawServer, desk: Path) -> None:
+    raw.first = [said("", call("read_note", name="list.txt")), said("Milk.")]
+    arguments = ("Read", *of_model(raw), "--tools", "my_tools.py", "--trace", "run.jsonl")
+    assert asked(*arguments).exit_code == 0
+    lines = (desk / "run.jsonl").read_bytes().splitlines(keepends=True)
+    killed = b"".join(lines[:3])
+    (desk / "run.jsonl").write_bytes(killed + lines[3][:10])
+    second = asked(*arguments)
+    assert (second.exit_code, second.stdout) == (2, "")
+    assert "the run in it has not halted (fsm-agent resume run.jsonl goes on with it)" in second.stderr
+    (desk / "run.jsonl").write_bytes(killed)
+    assert asked(*arguments).exit_code == 2
+    assert (desk / "run.jsonl").read_bytes() == killed
+    (desk / "run.jsonl").write_bytes(b"".join(lines))
+    raw.first = [said("Milk.")]
+    assert asked(*arguments).exit_code == 0, "a run that has halted may be overwritten"
+
+
+@pytest.mark.parametrize("content", [b"buy milk\n", b"\xff\xfe\x00", b"{}\n", b'model = "openai:m"\n'])
+def test_a_file_that_is_no_record_is_not_overwritten(raw: RawServer, desk: Path, content: bytes) -> None:
+    (desk / "notes.txt").write_bytes(content)
+    result = asked("Do it", *of_model(raw), "--trace", "notes.txt")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: --trace notes.txt: there is something in it that is no record of a run; name another file, or remove it\n",
+    )
+    assert (desk / "notes.txt").read_bytes() == content
+
+
+def test_the_settings_are_not_overwritten(raw: RawServer, desk: Path) -> None:
+    (desk / "my.txt").write_text("stream = false\n")
+    for option in ("--trace", "--draw"):
+        result = asked("Do it", *of_model(raw), "--config", "my.txt", option, "my.txt")
+        assert (result.exit_code, result.stderr) == (
+            2,
+            f"Error: {option} my.txt would overwrite my.txt, which is read; name another file\n",
+        )
+
+
+def test_a_tool_that_changes_the_working_directory_moves_no_file(raw: RawServer, desk: Path) -> None:
+    (desk / "deep").mkdir()
+    (desk / "wander.py").write_text(
+        "import os\nfrom fsm_agent import tool\nos.chdir('deep')\n@tool(side_effects=True)\ndef wander() -> None:\n    os.chdir('/')\n"
+    )
+    arguments = ("Wander", *of_model(raw), "--tools", "wander.py")
+    raw.first = [said("", call("wander")), said("There.")]
+    assert asked(*arguments, "--approve", "yes", "--trace", "run.jsonl", "--draw", "run.txt").exit_code == 0
+    os.chdir(desk)
+    raw.first = [said("", call("wander"))]
+    assert asked(*arguments).exit_code == 4
+    os.chdir(desk)
+    assert list((desk / "deep").iterdir()) == []
+    assert len(list(desk.glob("*.jsonl"))) == 2
+    assert (desk / "run.txt").exists()
+    (record,) = desk.glob("fsm-agent-*.jsonl")
+    raw.first = [said("There.")]
+    assert resumed(record.name, *arguments[1:], "--yes", "all", "--draw", "second.txt").exit_code == 0
+    assert load(record).replay().reason == "final_answer"
+    assert (desk / "second.txt").exists()
+
+
+def test_a_record_whose_name_looks_like_an_option_can_be_taken_up(raw: RawServer, desk: Path) -> None:
+    raw.first = [*ADD_EGGS]
+    result = asked("Put eggs on it", *of_model(raw), "--tools", "my_tools.py", "--trace=-t.jsonl", "--json")
+    words = shlex.split(json.loads(result.stdout)["resume"])
+    assert words[2] == os.path.join(".", "-t.jsonl")  # noqa: PTH118  # a Path has no ./
+    assert resumed(*words[2:]).exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folder that one works in cannot be removed on Windows")
+def test_a_record_that_cannot_be_written_here_is_put_among_the_temporary_files(
+    raw: RawServer, desk: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    (desk / "vanish.py").write_text(
+        "from pathlib import Path\nfrom fsm_agent import tool\n@tool\ndef vanish() -> None:\n    Path.cwd().rmdir()\n"
+        "@tool(side_effects=True)\ndef change() -> None: ''\n"
+    )
+    (desk / "gone").mkdir()
+    os.chdir(desk / "gone")
+    raw.first = [said("", call("vanish")), said("", call("change")), said("Changed.")]
+    result = asked("Change it", *of_model(raw), "--tools", desk / "vanish.py")
+    os.chdir(desk)
+    assert result.exit_code == 4
+    (record,) = elsewhere.iterdir()
+    assert result.stdout.splitlines()[-1].startswith(f"  fsm-agent resume {record} --model ")
+    assert resumed(*shlex.split(result.stdout.splitlines()[-1])[2:]).exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are a POSIX thing")
+def test_a_record_that_can_be_written_nowhere_leaves_what_waits_told_and_no_file(raw: RawServer, desk: Path) -> None:
+    raw.first = [*ADD_EGGS]
+    program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); from fsm_agent.cli import main; main()"
+    arguments = ["ask", "Put eggs on it", *of_model(raw), "--tools", "my_tools.py"]
+    before = sorted(desk.iterdir())
+    environ = {
+        **os.environ,
+        "LC_ALL": "C",
+        "TMPDIR": str(desk),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(Path(__file__).parent.parent),
+    }
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env=environ)
+    assert ended.stdout.splitlines()[-2:] == [
+        "waits for a person to agree to 1 call:",
+        '  2/1  write_note {"name": "list.txt", "text": "eggs\\n"}',
+    ]
+    assert ended.stderr.splitlines()[-1].startswith("Error: the record cannot be written, and nothing can go on with the run: ")
+    assert "Traceback" not in ended.stderr
+    assert sorted(desk.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -288,7 +406,7 @@ GIVE = "give one of them another with @tool(name=...)"
         (["--draw", "no/x.svg"], "--draw no/x.svg: there is no folder no"),
         (["--trace", "my_tools.py", "--tools", "my_tools.py"], "--trace my_tools.py would overwrite my_tools.py, which is read; name another file"),
         (["--trace", "x.svg", "--draw", "x.svg"], "--trace x.svg and --draw x.svg are one file; name two"),
-        (["--trace", "no/run.jsonl"], "no/run.jsonl: No such file or directory"),
+        (["--trace", "no/run.jsonl"], "--trace no/run.jsonl: there is no folder no"),
         (["--mcp-env", "NO_SUCH_VARIABLE", "--mcp", "x"], "--mcp-env NO_SUCH_VARIABLE: the environment has no variable of this name"),
         (["--mcp", "no-such-command x"], "--mcp: the MCP server 'no-such-command x' did not start: the command no-such-command is not found; install it, or give its whole path"),
         (["--model", "who:m"], "the model is 'who:m'; it must be one of openai:MODEL, anthropic:MODEL"),

@@ -251,7 +251,7 @@ def in_order(desk: Path, seen: Seen) -> None:
     """Exit code 130, a whole record of a run that was cancelled, and a picture."""
     assert seen.ends() == 130
     assert seen.text.rstrip().endswith("cancelled")
-    assert "final answer: stopped: cancelled by the user\n" in seen.text
+    assert "\nstopped: cancelled by the user\n" in seen.text
     trace = load(desk / "run.jsonl")
     assert isinstance(trace.events[-1], Cancelled)
     assert verify(trace).line is None

@@ -61,7 +61,7 @@ def test_the_command_line_that_is_shown_goes_on(raw: RawServer, waiting: Path) -
         "final answer: It is complete.",
         "LLM calls: 3 · tokens: 300 read, 30 written",
     ]
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert sorted(Path("list.txt").read_text().split()) == ["eggs", "milk", "tea"]
     assert len(raw.requests) == 1
     assert verify(load("run.jsonl")).line is None
@@ -80,7 +80,7 @@ def test_yes_no_and_edit_of_single_calls(raw: RawServer, waiting: Path) -> None:
         "--edit",
         '2/2={"name": "list.txt", "text": "coffee\\n"}',
     )
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert Path("list.txt").read_text() == "milk\ncoffee\n"
     told = [message["content"] for message in raw.requests[0][1]["messages"] if message["role"] == "tool"]
     assert "denied by a person: no eggs = today" in told[1]
@@ -96,7 +96,7 @@ def test_json_says_what_waits(raw: RawServer, waiting: Path) -> None:
 
 def test_approve_answers_all_that_wait(raw: RawServer, waiting: Path) -> None:
     result = resumed("run.jsonl", *of_model(raw), "--tools", "my_tools.py", "--approve", "no")
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert Path("list.txt").read_text() == "milk\n"
 
 
@@ -118,7 +118,7 @@ def test_a_run_that_has_halted_is_told_with_its_exit_code(raw: RawServer, waitin
         "the run has halted (final_answer); there is nothing to go on with",
         "final answer: It is complete.",
     ]
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert json.loads(resumed("run.jsonl", "--json").stdout)["reason"] == "final_answer"
 
 
@@ -195,15 +195,15 @@ def test_a_call_that_nobody_knows_of_is_shown_and_not_made(raw: RawServer, kille
     ],
 )
 def test_a_word_on_such_a_call_goes_on(raw: RawServer, killed: Path, word: str, told: str, file: str) -> None:
-    result = resumed("run.jsonl", *of_model(raw), "--tools", "my_tools.py", word, "1/1")
-    assert result.exit_code == 0
+    result = resumed("run.jsonl", *of_model(raw), "--tools", "my_tools.py", "--approve", "yes", word, "1/1")
+    assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[0] == f"[step 1] tool write_note returned: {told}"
     assert Path("list.txt").read_text() == file
 
 
 def test_a_run_that_waits_for_nobody_simply_goes_on(raw: RawServer, killed: Path) -> None:
     killed_in(killed, '"event":"ModelReplied"')
-    result = resumed("run.jsonl", *of_model(raw), "--tools", "my_tools.py")
-    assert result.exit_code == 0
+    result = resumed("run.jsonl", *of_model(raw), "--tools", "my_tools.py", "--approve", "yes")
+    assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[0] == "[step 1] tool write_note returned: 5 characters written"
     assert resumed("run.jsonl", "--yes", "1/1").stdout.startswith("the run has halted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 FILE_PATH = click.Path(dir_okay=False, path_type=Path)
 
 CONFIG = "settings"
-"""Where the command's context keeps the file of settings that was read."""
+"""Where the command's context keeps the name of the settings that were read, for people."""
+
+CONFIG_FILE = "settings file"
+"""Where it keeps their file."""
 
 
 def _read_settings(context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
@@ -36,8 +40,13 @@ def _read_settings(context: click.Context, _parameter: click.Parameter, value: P
         found = read(value) if value is not None else find()
     if found is not None:
         context.default_map = {**found.defaults}
-        context.meta[CONFIG] = found.source
+        context.meta[CONFIG], context.meta[CONFIG_FILE] = found.source, found.path
     return value
+
+
+def settings_file(context: click.Context) -> list[Path]:
+    """The file of settings that was read, if there is one."""
+    return [context.meta[CONFIG_FILE]] if CONFIG_FILE in context.meta else []
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -215,7 +224,7 @@ def _said(option: str, read: Callable[[Any], Any], text: Any) -> Any:
 
 def resume_line(context: click.Context, trace: Path, *more: str) -> str:
     """The command line that takes up this command's run; ``more`` stands at its end."""
-    parts = ["fsm-agent", "resume", str(trace)]
+    parts = ["fsm-agent", "resume", as_argument(trace)]
     for parameter in context.command.params:
         name = parameter.name or ""
         if name not in REPEATED or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -226,6 +235,11 @@ def resume_line(context: click.Context, trace: Path, *more: str) -> str:
                 [parameter.opts[0]] if each is True else parameter.secondary_opts[:1] if each is False else [parameter.opts[0], str(each)]
             )
     return in_shell([*parts, *more])
+
+
+def as_argument(path: Path) -> str:
+    """A path that no command takes for an option."""
+    return os.path.join(os.curdir, path) if str(path).startswith("-") else str(path)  # noqa: PTH118  # a Path has no ./
 
 
 def in_shell(words: Sequence[str]) -> str:

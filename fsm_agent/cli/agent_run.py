@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from fsm_agent.cli.common import DONE, HALTED, colour, console, faults, print_json
+from fsm_agent.cli.common import DONE, HALTED, Fault, colour, console, faults, print_json
 from fsm_agent.language import Language
-from fsm_agent.text import printable
+from fsm_agent.text import printable, well_formed
 
 if TYPE_CHECKING:
     from fsm_agent.cli.agent_words import Approving
@@ -96,10 +96,17 @@ def perform(stage: Stage, work: Callable[[], Result], picture: Path | None, resu
         raise
     run = stage.view.run
     assert run is not None  # noqa: S101  # it has been driven
-    with faults():
-        line = resumed_by(result) if result.awaiting else ""
+    line, lost = "", None
+    if result.awaiting:
+        try:
+            with faults():
+                line = resumed_by(result)
+        except Fault as fault:  # what waits is told first
+            lost = fault
     _tell(stage, run, result, line)
     _draw(run, picture)
+    if lost is not None:
+        raise lost
     return code_of(run)
 
 
@@ -150,21 +157,21 @@ def ending(run: Run, lang: Language) -> list[str]:
     from fsm_agent.outcome import answer_of, message_of
 
     message, answer = message_of(run, lang), answer_of(run)
-    lines = [lang.say("final answer: {text}", text=message)]
-    if answer is not None and run.reason != "final_answer":
-        lines = [message, lang.say("its last word: {text}", text=answer)]
-    return lines
+    if run.reason == "final_answer":
+        return [lang.say("final answer: {text}", text=message)]
+    return [message] if answer is None else [message, lang.say("its last word: {text}", text=answer)]
 
 
 def waiting_lines(waiting: Sequence[Waiting], line: str, lang: Language) -> list[str]:
-    """What a run waits for, and how it is taken up."""
+    """What a run waits for, and how it is taken up: by ``line``, or if that is empty, not at all."""
     say = lang.say
     asked, running = [each for each in waiting if not each.interrupted], [each for each in waiting if each.interrupted]
     lines = []
     if asked:
         lines.append(lang.count("waits for a person to agree to {n} call:", "waits for a person to agree to {n} calls:", len(asked)))
         lines += [f"  {short_key(each.call.key)}  {call_line(each.call, lang)}" for each in asked]
-        lines.append(say("to go on (or with --no KEY=WHY, --edit KEY=JSON, --approve ask):"))
+        if line:
+            lines.append(say("to go on (or with --no KEY=WHY, --edit KEY=JSON, --approve ask):"))
     if running:
         lines.append(
             lang.count(
@@ -175,7 +182,7 @@ def waiting_lines(waiting: Sequence[Waiting], line: str, lang: Language) -> list
         )
         lines += [f"  {short_key(each.call.key)}  {call_line(each.call, lang)}" for each in running]
         lines.append(say("to make such a call again (or with --no KEY, and the model is told that its outcome is unknown):"))
-    return [*lines, f"  {line}"]
+    return [*lines, f"  {line}"] if line else lines
 
 
 def call_line(call: ToolCall, lang: Language) -> str:
@@ -226,5 +233,5 @@ def summary(run: Run, lang: Language, awaiting: tuple[ToolCall, ...], line: str)
     said = {**played(run, lang), "usage": usage(run)}
     if awaiting:
         calls = [{"key": call.key, "tool": call.name, "arguments": call.arguments} for call in awaiting]
-        said |= {"reason": AWAITING, "message": "", "awaiting": calls, "resume": line}
+        said |= {"reason": AWAITING, "message": "", "awaiting": calls, "resume": well_formed(line) or None}
     return said

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fsm_agent.cli.agent_options import CONFIG, FILE_PATH, Chosen, agent_options, resume_line
+from fsm_agent.cli.agent_options import CONFIG, FILE_PATH, Chosen, agent_options, as_argument, in_shell, resume_line, settings_file
 from fsm_agent.cli.common import PRESETS, Fault, faults, json_option, keep_apart, lang_option
 from fsm_agent.language import Language
 from fsm_agent.text import printable
@@ -75,15 +77,21 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
     from fsm_agent.cli.agent_run import Stage, perform
     from fsm_agent.cli.agent_tools import check_named, is_file, opened_tools, told
     from fsm_agent.cli.agent_words import guards_of
+    from fsm_agent.cli.waiting import check_free
     from fsm_agent.drivers.sync import run
 
     chosen = Chosen.of(options)
     trace: Path | None = options["trace"]
     with faults("--limits"):
         guards, assumed = guards_of(options["guards"], options["limits"])
-    keep_apart([each for each in chosen.tools if is_file(each)], {"--trace": trace, "--draw": chosen.draw})
-    _check_free(trace)
+    keep_apart([*settings_file(context), *(each for each in chosen.tools if is_file(each))], {"--trace": trace, "--draw": chosen.draw})
+    if trace is not None:
+        check_free(trace, in_shell(["fsm-agent", "resume", as_argument(trace)]))
+        if not trace.parent.is_dir():
+            raise Fault(f"--trace {trace}: there is no folder {trace.parent}")
     text = _task(task)
+    with faults():  # a tool may change the working directory
+        folder = Path.cwd()
     with chosen.opened_model(guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
         check_named(chosen.approving.tools, tools)
         if not as_json:
@@ -98,7 +106,7 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
                 guards=guards,
                 protocol=options["protocol"],
                 lang=lang.code,
-                trace=trace,
+                trace=None if trace is None else folder / trace,
                 title=_title(text),
                 max_parallel=chosen.max_parallel,
                 max_retries=options["max_retries"],
@@ -110,8 +118,8 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
                 on_text=stage.on_text(stream=chosen.stream),
                 hooks=[stage.view],
             ),
-            chosen.draw,
-            lambda result: _resumed_by(context, result, trace),
+            None if chosen.draw is None else folder / chosen.draw,
+            lambda result: _resumed_by(context, result, trace, folder),
         )
     context.exit(code)
 
@@ -141,21 +149,41 @@ def _title(task: str) -> str:
     return title_of(task)
 
 
-def _check_free(trace: Path | None) -> None:
-    """Raises ``Fault`` where the trace's file holds a run that waits for a person: it would be lost."""
-    from fsm_agent.cli.waiting import waits_for_person
-
-    if trace is not None and trace.is_file() and trace.stat().st_size and waits_for_person(trace):
-        raise Fault(f"--trace {trace}: a run in it waits for a person (fsm-agent resume {trace}); name another file, or remove it")
-
-
-def _resumed_by(context: click.Context, result: Result, trace: Path | None) -> str:
-    """The command line that takes up the run. Without ``--trace`` its record is written now, or the run were lost."""
+def _resumed_by(context: click.Context, result: Result, trace: Path | None, folder: Path) -> str:
+    """The command line that takes up the run. Without ``--trace`` its record is written now, into ``folder``, or the run were lost."""
     from fsm_agent.cli.agent_run import short_key
-    from fsm_agent.traces.writer import TraceWriter
 
     if trace is None:
-        trace = Path(f"fsm-agent-{result.trace.header.id}.jsonl")
-        with TraceWriter(result.trace, trace):
-            pass
+        trace = _written(result, folder)
     return resume_line(context, trace, *(part for call in result.awaiting for part in ("--yes", short_key(call.key))))
+
+
+def _written(result: Result, folder: Path) -> Path:
+    """The file that has the record now: in ``folder``, or where that cannot be, among the temporary ones. Raises ``Fault``."""
+    import tempfile
+
+    name = Path(f"fsm-agent-{result.trace.header.id}.jsonl")
+    try:
+        _write(result, folder / name)
+    except OSError as error:
+        try:
+            descriptor, temporary = tempfile.mkstemp(".jsonl", "fsm-agent-")  # for its owner alone
+            os.close(descriptor)
+            _write(result, Path(temporary))
+        except OSError:
+            raise Fault(f"the record cannot be written, and nothing can go on with the run: {folder / name}: {error.strerror}") from None
+        return Path(temporary)
+    return name
+
+
+def _write(result: Result, path: Path) -> None:
+    """Write the record; where that fails, leave no part of it."""
+    from fsm_agent.traces.writer import TraceWriter
+
+    try:
+        with TraceWriter(result.trace, path):
+            pass
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
+        raise

@@ -72,6 +72,7 @@ class Found:
     """The file's name, for people."""
     defaults: Mapping[str, Any]
     """By the options' parameter names, what they are by default: text, as on the command line, or lists of it."""
+    path: Path
 
 
 def find(folder: Path | None = None) -> Found | None:
@@ -98,7 +99,7 @@ def read(path: Path) -> Found | None:
         fields, source = tools[TABLE], f"{path}, [tool.{TABLE}]"
         if not isinstance(fields, dict):
             raise SettingsError(f"{path}: tool.{TABLE} is no table")
-    return Found(source, _defaults(fields, source))
+    return Found(source, _defaults(fields, source), path)
 
 
 def _defaults(fields: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fsm_agent.cli.agent_options import Chosen, agent_options, resume_line
+from fsm_agent.cli.agent_options import Chosen, agent_options, resume_line, settings_file
 from fsm_agent.cli.common import Fault, faults, json_option, keep_apart
 
 if TYPE_CHECKING:
@@ -51,10 +51,11 @@ def resume(context: click.Context, /, trace: Path, *, as_json: bool, **options: 
     from fsm_agent.traces.load import load
 
     chosen = Chosen.of(options)
-    keep_apart([str(trace), *(each for each in chosen.tools if is_file(each))], {"--draw": chosen.draw})
+    keep_apart([trace, *settings_file(context), *(each for each in chosen.tools if is_file(each))], {"--draw": chosen.draw})
     with faults(trace):
         record = load(trace)
         run = replayed(trace, record)
+        folder = Path.cwd()  # a tool may change it
     stage = Stage.of(run.protocol.lang, as_json=as_json)
     waiting = waiting_calls(record, run)
     if run.reason is not None:
@@ -81,17 +82,17 @@ def resume(context: click.Context, /, trace: Path, *, as_json: bool, **options: 
         code = perform(
             stage,
             lambda: go_on(
-                trace,
+                folder / trace,
                 _answering(answers, approve),
                 model=model,
                 tools=tools,
                 max_parallel=chosen.max_parallel,
                 context=chosen.make_context(model) if chosen.make_context else None,
-                policy=chosen.approving.policy,
+                policy=chosen.approving.policy if said or record.header.options.approvals else None,
                 on_text=stage.on_text(stream=chosen.stream),
                 hooks=[stage.view],
             ),
-            chosen.draw,
+            None if chosen.draw is None else folder / chosen.draw,
             lambda result: resume_line(context, trace, *(part for call in result.awaiting for part in ("--yes", short_key(call.key)))),
         )
     context.exit(code)

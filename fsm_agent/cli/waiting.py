@@ -1,4 +1,4 @@
-"""Calls of a recorded run about which a person has to say something before it can go on."""
+"""Recorded runs that can be gone on with: whether a file holds one, and the calls about which a person has to say something first."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import attrs
 
+from fsm_agent.cli.common import Fault, faults
+from fsm_agent.cli.traced import replayed
 from fsm_agent.events import AskApproval, CallTools, ToolCall
 from fsm_agent.machine import Run
 from fsm_agent.traces.load import load
@@ -37,10 +39,17 @@ def waiting_calls(trace: Trace, run: Run) -> tuple[Waiting, ...]:
     return tuple(Waiting(run.keyed(index, effect.calls[index]), interrupted=True) for index in open_ if effect.calls[index].name in known)
 
 
-def waits_for_person(path: Path) -> bool:
-    """Whether the file holds a run that waits for a person to agree to a call."""
-    try:
-        trace = load(path)
-        return isinstance(trace.replay().effect, AskApproval)
-    except (TraceError, OSError):
-        return False
+def check_free(path: Path, go_on: str) -> None:
+    """Raises ``Fault`` where a new record in this file would destroy something: a run that has not halted, or what is no record.
+
+    ``go_on``: the command that takes up the run in it.
+    """
+    with faults():
+        if not path.is_file() or not path.stat().st_size:
+            return
+        try:
+            halted = replayed(path, load(path)).reason is not None
+        except (TraceError, UnicodeDecodeError):
+            raise Fault(f"--trace {path}: there is something in it that is no record of a run; name another file, or remove it") from None
+    if not halted:
+        raise Fault(f"--trace {path}: the run in it has not halted ({go_on} goes on with it); name another file, or remove it")
