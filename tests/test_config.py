@@ -117,7 +117,22 @@ def test_pyproject_has_a_table_for_them_and_the_file_of_their_own_comes_first(tm
         ("openai-api-key = 'x'", "openai-api-key does not belong into a file: set OPENAI_API_KEY or ANTHROPIC_API_KEY in the environment"),
         ("model-option = {api_key = 'x'}", "model-option: api_key: a key is given by the environment alone: set OPENAI_API_KEY or ANTHROPIC_API_KEY"),
         ("model-option = {max_tokens = 3}", "model-option: max_tokens: give it with --max-reply-tokens"),
-        ("base_url = 'x'", "base_url is not known; did you mean base-url?"),
+        ("bas_url = 'x'", "bas_url is not known; did you mean base-url?"),
+        ("base-url = 'x'\nbase_url = 'y'", "base-url is given twice, with - and with _"),
+        ("max_retries = 'three'", 'max_retries is "three"; it must be an integer (>= 0)'),
+        ("base-url = 'http://[::1'", "base-url: the address cannot be read: Invalid IPv6 URL"),
+        ("base-url = 'http://localhost:99999'", "base-url: the address cannot be read: Port out of range 0-65535"),
+        ("timeout = inf", "timeout: inf is no number of seconds from above 0 to 1000000"),
+        ("timeout = 1e300", "timeout: 1e+300 is no number of seconds from above 0 to 1000000"),
+        ('tools = ["a.py", "b\\u0000.py"]', "tools: there is a NUL character in it"),
+        ('trace = "a\\u0000"', "trace: there is a NUL character in it"),
+        ('draw = "a\\u0000.svg"', "draw: there is a NUL character in it"),
+        ('mcp = "a\\u0000"', "mcp: there is a NUL character in it"),
+        ("trace = ''", "trace: it is empty; give a name, or leave it out"),
+        ("draw = ' '", "draw: it is empty; give a name, or leave it out"),
+        ("tools = ['']", "tools: it is empty; give a name, or leave it out"),
+        ("model-option = {name = 'x'}", "model-option: name: no request has a field of this name"),
+        (f"[model-option]\n{'a.' * 5000}a = 1", "model-option: its value is nested too deeply"),
         ("modle = 'x'", "modle is not known; did you mean model?"),
         ("max-retries = 'three'", 'max-retries is "three"; it must be an integer (>= 0)'),
         ("max-parallel = 0", "max-parallel is 0; it must be an integer (>= 1)"),
@@ -141,6 +156,13 @@ def test_what_cannot_be_meant_so_is_refused_with_file_and_name(desk: Path, text:
     assert str(caught.value) == f"{desk / FILE}: {problem}"
     for result in (asked("Do it"), resumed("my_tools.py")):
         assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {FILE}: {problem}\n")
+
+
+def test_an_option_may_be_written_with_underscores(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("base_url = 'http://127.0.0.1:1'\nlast_chance = true\n")
+    found = read(tmp_path / FILE)
+    assert found is not None
+    assert found.defaults == {"base_url": "http://127.0.0.1:1", "last_chance": True}
 
 
 def test_what_is_unknown_is_told_with_what_is_known(tmp_path: Path) -> None:

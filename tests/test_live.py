@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +89,19 @@ def test_what_is_near_its_limit_is_marked() -> None:
 )
 def test_a_long_text_is_cut_and_the_rest_is_counted(text: str, chars: int, lines: int | None, shown: str) -> None:
     assert shortened(text, ENGLISH, chars, lines) == shown
+
+
+def test_what_nobody_would_see_is_shown_as_escapes_that_can_be_typed_over() -> None:
+    from fsm_agent.live.person import _as_json
+    from fsm_agent.text import printable
+
+    assert printable("rm\u200b\u2060\xad -r\U000e0041") == "rm\\u200b\\u2060\\xad -r\\U000e0041"
+    family = "\U0001f469\u200d\U0001f467 \u2764\ufe0f \u0645\u06cc\u200c\u062e"
+    assert printable(family) == family
+    value = {"a": f"x\u200b\xad\U000e0041\x1b {family}"}
+    shown = _as_json(value)
+    assert shown == f'{{"a": "x\\u200b\\u00ad\\udb40\\udc41\\u001b {family}"}}'
+    assert json.loads(shown) == value
 
 
 def test_an_abandoned_model_is_not_heard_any_more() -> None:

@@ -175,6 +175,10 @@ class Chosen:
         }
         if options["temperature"] is not None:
             _said("--temperature", words.check_finite, options["temperature"])
+        if options["timeout"] is not None:
+            _said("--timeout", words.check_timeout, options["timeout"])
+        if options["base_url"] is not None:
+            _said("--base-url", words.check_url, options["base_url"])
         picture: Path | None = options["draw"]
         if picture is not None:
             if picture.suffix.lower() not in ENDINGS:

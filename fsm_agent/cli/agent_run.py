@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fsm_agent.events import ToolCall
     from fsm_agent.live import View
     from fsm_agent.machine import Run
+    from fsm_agent.tools import Tool
 
 WAITS = 4
 """The exit code of a run that waits for a person."""
@@ -74,6 +75,14 @@ class Stage:
     def quiet_stdout(self) -> AbstractContextManager[object]:
         """As a context: what tools print is kept out of the object on stdout."""
         return redirect_stdout(sys.stderr) if self.as_json else nullcontext()
+
+    @contextmanager
+    def opened(self, tools: AbstractContextManager[tuple[Tool, ...]]) -> Iterator[tuple[Tool, ...]]:
+        """As a context: the tools. What their files print as they are imported is kept out of stdout, too."""
+        with ExitStack() as stack:
+            with self.quiet_stdout():
+                there = stack.enter_context(tools)
+            yield there
 
     def on_text(self, *, stream: bool) -> Callable[[str], None] | None:
         """What is called with the pieces of a streamed reply."""

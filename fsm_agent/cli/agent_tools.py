@@ -19,6 +19,7 @@ import attrs
 from fsm_agent.cli.common import Fault, console
 from fsm_agent.text import first_line
 from fsm_agent.tools import Tool
+from fsm_agent.tools.base import described
 from fsm_agent.tools.errors import ToolServerError
 
 
@@ -69,7 +70,7 @@ def _loaded(source: str) -> ModuleType:
 
 
 def _not_imported(source: str, error: BaseException) -> Fault:
-    told = f"{type(error).__name__}: {first_line(str(error))}".removesuffix(": ")
+    told = f"{type(error).__name__}: {first_line(described(error))}".removesuffix(": ")
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.lineno for frame in frames if is_file(source) and frame.filename == str(Path(source).resolve())]
     line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None

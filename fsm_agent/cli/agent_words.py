@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from urllib.parse import urlsplit
 
 import attrs
 import msgspec
@@ -37,6 +38,11 @@ _OWN_OPTIONS = {
 """Of an adapter's parameters, the option that gives it."""
 _OURS = ("model", "messages", "tools", "stream", "stream_options", "system")
 """Fields of a request that the adapters fill in."""
+_NONE = ("self", "name")
+"""Names that no field of a request has."""
+
+LONGEST_TIMEOUT_S = 1_000_000
+"""Some systems cannot wait longer, and nobody does."""
 
 
 @attrs.frozen
@@ -115,6 +121,24 @@ def check_finite(number: float) -> None:
         raise ValueError(f"{number} is no number of a request")
 
 
+def check_timeout(seconds: float) -> None:
+    """Raises ``ValueError`` for a time that nobody can wait."""
+    if not 0 < seconds <= LONGEST_TIMEOUT_S:
+        raise ValueError(f"{seconds} is no number of seconds from above 0 to {LONGEST_TIMEOUT_S}")
+
+
+def check_url(url: str) -> None:
+    """Raises ``ValueError``, which does not show it, for an address that cannot be read."""
+    try:
+        parts = urlsplit(url)
+        readable = url.isprintable() and " " not in url and bool(parts.hostname or not parts.scheme)
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"the address cannot be read: {error}") from None
+    if not readable:
+        raise ValueError("the address cannot be read; it must be as in http://localhost:11434/v1")
+
+
 def request_field(text: str) -> tuple[str, Any]:
     """``--model-option``: a further field of each request, and its value, which is JSON, or else text."""
     name, equals, value = (part.strip() for part in text.partition("="))
@@ -125,6 +149,8 @@ def request_field(text: str) -> tuple[str, Any]:
         return name, msgspec.json.decode(value)
     except msgspec.DecodeError:
         return name, value
+    except RecursionError:
+        raise ValueError(f"{name}: its value is nested too deeply") from None
 
 
 def check_request_field(name: str) -> None:
@@ -133,6 +159,8 @@ def check_request_field(name: str) -> None:
         raise ValueError(f"{name}: a key is given by the environment alone: set OPENAI_API_KEY or ANTHROPIC_API_KEY")
     if name in _OWN_OPTIONS:
         raise ValueError(f"{name}: give it with {_OWN_OPTIONS[name]}")
+    if name in _NONE or not name.isprintable():
+        raise ValueError(f"{name}: no request has a field of this name")
     if name in _OURS:
         raise ValueError(f"{name}: this field of a request is the run's own")
 

@@ -92,11 +92,11 @@ def ask(context: click.Context, /, task: str, lang: Language, *, as_json: bool, 
     text = _task(task)
     with faults():  # a tool may change the working directory
         folder = Path.cwd()
-    with chosen.opened_model(guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
+    stage = Stage.of(lang, as_json=as_json)
+    with chosen.opened_model(guards) as model, stage.opened(opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env)) as tools:
         check_named(chosen.approving.tools, tools)
         if not as_json:
             click.echo(printable(_setup(model.name, told(tools), options, context, assumed=assumed)), err=True)
-        stage = Stage.of(lang, as_json=as_json)
         code = perform(
             stage,
             lambda: run(

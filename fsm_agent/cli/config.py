@@ -106,18 +106,22 @@ def _defaults(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
     known = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
     types = get_type_hints(Settings, include_extras=True)
     defaults: dict[str, Any] = {}
-    for name, value in fields.items():
+    for given, value in fields.items():
+        name = given.replace("_", "-")
         if name not in known:
-            raise SettingsError(f"{source}: {_unknown(name, list(known))}")
+            raise SettingsError(f"{source}: {_unknown(given, list(known))}")
         field = known[name]
+        if field.name in defaults:
+            raise SettingsError(f"{source}: {name} is given twice, with - and with _")
         try:
             msgspec.convert(value, types[field.name])
-        except msgspec.ValidationError:
-            raise SettingsError(f"{source}: {name} is {_shown(value)}; it must be {_expected(types[field.name])}") from None
-        try:
             defaults[field.name] = _as_given(name, value)
+        except msgspec.ValidationError:
+            raise SettingsError(f"{source}: {given} is {_shown(value)}; it must be {_expected(types[field.name])}") from None
+        except RecursionError:
+            raise SettingsError(f"{source}: {given}: its value is nested too deeply") from None
         except ValueError as error:
-            raise SettingsError(f"{source}: {name}: {error}") from None
+            raise SettingsError(f"{source}: {given}: {error}") from None
     try:
         words.guards_of(defaults.get("guards", "production"), defaults.get("limits", ""))
     except ValueError as error:
@@ -146,6 +150,11 @@ def _shown(value: object) -> str:
 
 def _as_given(name: str, value: Any) -> Any:
     """A value as the command line would give it. Raises ``ValueError`` for what its option cannot mean."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and "\0" in text:
+            raise ValueError("there is a NUL character in it")
+        if name in _NAMES and not text.strip():
+            raise ValueError("it is empty; give a name, or leave it out")
     if name in {"tools", "mcp", "mcp-env"}:
         return [value] if isinstance(value, str) else value
     if name == "model-option":
@@ -162,9 +171,14 @@ def _as_given(name: str, value: Any) -> Any:
     return os.path.expanduser(value) if name in {"trace", "draw"} else value  # noqa: PTH111  # it stays text, as on the command line
 
 
+_NAMES = frozenset({"model", "tools", "mcp", "mcp-env", "trace", "draw"})
+"""Settings that are names of something: none of them may be empty."""
+
 _CHECKS: dict[str, Callable[[Any], object]] = {
     "approve": words.approving,
     "context": words.context_of,
+    "base-url": words.check_url,
     "prices": words.prices_of,
     "temperature": words.check_finite,
+    "timeout": words.check_timeout,
 }

@@ -75,7 +75,8 @@ def resume(context: click.Context, /, trace: Path, *, as_json: bool, **options: 
             raise Fault(f"the call {short_key(open_[0].call.key)} waits, too: say --yes, --no or --edit of it, or give --approve ask")
         _tell_waiting(stage, run, waiting, context, trace)
         context.exit(code_of(run))
-    with chosen.opened_model(run.wiring.guards) as model, opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env) as tools:
+    opened = stage.opened(opened_tools(chosen.tools, chosen.mcp, chosen.mcp_env))
+    with chosen.opened_model(run.wiring.guards) as model, opened as tools:
         check_named(chosen.approving.tools, tools)
         _check_there(record, tools)
         _check_edits(answers, waiting, tools)

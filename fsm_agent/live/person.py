@@ -199,4 +199,4 @@ def _has_editor() -> bool:
 def _as_json(value: Any, *, pretty: bool = False) -> str:
     """JSON that can be typed over: what would steer the terminal stands as escapes, which mean the same."""
     text = json.dumps(value, ensure_ascii=False, indent=2 if pretty else None, default=str)
-    return "".join(char if printable(char) == char else f"\\u{ord(char):04x}" for char in text)
+    return "".join(char if printable(char) == char else json.dumps(char)[1:-1] for char in text)

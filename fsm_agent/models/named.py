@@ -12,7 +12,7 @@ PROVIDERS = {"openai": "OpenAIModel", "anthropic": "AnthropicModel"}
 """By the first part of a name, the class, in the module that is named after it."""
 
 
-def model_from(name: str, **options: Any) -> ChatModel:
+def model_from(name: str, /, **options: Any) -> ChatModel:
     """The model of this name, ``PROVIDER:MODEL``; ``options`` are those of its class (``base_url``, ``timeout_s``, ``max_tokens``,
     ``temperature``, ...).
 

@@ -25,6 +25,7 @@ class OpenAIModel(ServerModel):
 
     def __init__(
         self,
+        /,
         model: str,
         *,
         base_url: str | None = None,
