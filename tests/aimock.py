@@ -50,7 +50,7 @@ class Aimock:
     def _control(self, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = Request(f"{self.url}/__aimock{path}", data, {"Content-Type": "application/json"})
-        with urlopen(request, timeout=10) as answer:
+        with urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
 

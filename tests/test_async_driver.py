@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ def test_a_tool_is_given_up_on_after_its_timeout(asynchronous: bool) -> None:
     result = asyncio.run(arun("t", model=Replies("TOOL stuck", "FINAL ok"), tools=[stuck], lang="en"))
     held.set()
     (seen,) = observed(result)
-    assert seen[1].startswith("TOOL_ERROR: no result of stuck after 0.")
+    assert re.match(r"TOOL_ERROR: no result of stuck after [\d.]+ s", seen[1])
     assert seen[2] == "timeout"
     assert result.reason == "final_answer"
 
@@ -131,13 +131,11 @@ def test_a_tool_is_given_up_on_after_its_timeout(asynchronous: bool) -> None:
 def test_the_deadline_interrupts_a_tool_and_halts_the_run() -> None:
     @tool
     async def stuck() -> str:
-        await asyncio.sleep(20)
+        await asyncio.Event().wait()
         return ""
 
-    begun = time.monotonic()
-    result = asyncio.run(arun("t", model=Replies("TOOL stuck"), tools=[stuck], guards=(*classic(), Deadline(0.1))))
+    result = asyncio.run(asyncio.wait_for(arun("t", model=Replies("TOOL stuck"), tools=[stuck], guards=(*classic(), Deadline(0.1))), 60))
     assert result.reason == "deadline"
-    assert time.monotonic() - begun < 15
 
 
 def test_cancelling_the_task_records_the_halt_with_an_observation_for_each_call(tmp_path: Path) -> None:
@@ -185,14 +183,19 @@ def test_cancelling_the_task_records_the_halt_with_an_observation_for_each_call(
 
 def test_cancelling_while_the_model_is_asked(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
+    asked = asyncio.Event()
 
     async def model(messages: Sequence[Message]) -> str:
-        await asyncio.sleep(20)
+        asked.set()
+        await asyncio.Event().wait()
         return ""
 
     async def main() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(arun("t", model=model, trace=path), 0.05)
+        task = asyncio.create_task(arun("t", model=model, trace=path))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     asyncio.run(main())
     assert verify(load(path)).run.reason == "cancelled"

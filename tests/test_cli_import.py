@@ -292,7 +292,7 @@ def test_a_folder_that_is_not_there_is_one_line() -> None:
 
 # --- killed ------------------------------------------------------------------------------------------------------
 
-RUNS = 700
+RUNS = 3000
 
 
 def importing(*files: str) -> subprocess.Popen[bytes]:

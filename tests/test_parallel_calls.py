@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import Any
@@ -104,8 +105,7 @@ def test_a_tool_that_never_returns_is_given_up_on_after_its_timeout() -> None:
     for names in (("stuck",), ("stuck", "fine")):
         first, *others = observed(call_all(*names, tools=[stuck, fine]))
         assert first[0] == "stuck"
-        assert first[1].startswith("TOOL_ERROR: no result of stuck after 0.")
-        assert first[1].endswith(" s; whether it took effect is not known")
+        assert re.fullmatch(r"TOOL_ERROR: no result of stuck after [\d.]+ s; whether it took effect is not known", first[1])
         assert first[2] == "timeout"
         assert others == [("fine", "fine", "ok")][: len(others)]
 
@@ -116,7 +116,7 @@ def test_the_deadline_of_the_run_interrupts_its_tools_and_halts_it() -> None:
         held.wait(20)
         return "too late"
 
-    result = call_all("stuck", "stuck", "stuck", tools=[stuck], guards=(*classic(), Deadline(0.1)), max_parallel=2)
+    result = call_all("stuck", "stuck", "stuck", tools=[stuck], guards=(*classic(), Deadline(2)), max_parallel=2)
     assert result.reason == "deadline"
     assert [(text.partition(" after ")[0], kind) for _, text, kind in observed(result)] == [
         ("TOOL_ERROR: no result of stuck", "timeout"),

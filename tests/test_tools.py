@@ -769,7 +769,7 @@ def leave() -> None:
 
 
 ODD: dict[str, tuple[Tool, str, str]] = {
-    "never returns": (never_returns, "timeout", "TOOL_ERROR: no result of odd after 0."),
+    "never returns": (never_returns, "timeout", "TOOL_ERROR: no result of odd after "),
     "raises a BaseException": (odd(raise_odd), "tool_error", "TOOL_ERROR: Odd: so"),
     "exits": (odd(leave), "tool_error", "TOOL_ERROR: SystemExit: bye"),
     "prints": (odd(lambda: print("FINAL no")), "ok", "null"),
