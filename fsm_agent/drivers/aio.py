@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,19 @@ from fsm_agent.drivers.setup import Choices, Result, Setup, prepare
 from fsm_agent.drivers.tasks import Calls, Waits, thread
 from fsm_agent.drivers.threads import Raised
 from fsm_agent.drivers.watching import Hook, Watcher
-from fsm_agent.events import ApprovalGiven, AskApproval, AskModel, Cancelled, ContextCompacted, Effect, Event, Message, Reply, ToolSpec
+from fsm_agent.events import (
+    ApprovalGiven,
+    AskApproval,
+    AskModel,
+    CallTools,
+    Cancelled,
+    ContextCompacted,
+    Effect,
+    Event,
+    Message,
+    Reply,
+    ToolSpec,
+)
 from fsm_agent.guards import Guard
 from fsm_agent.models.base import AnyModel, ChatModel, OnText, is_async
 from fsm_agent.models.reply import as_reply
@@ -73,6 +85,7 @@ class _Driver:
         self._session = session
         self._waits = Waits()
         self._is_async = is_async(session.model)
+        self._awaited = frozenset(name for name, each in session.tools.items() if each.is_awaited)
         self._asked = False
         """The model was asked in this step."""
         self._calls: Calls | None = None
@@ -82,6 +95,7 @@ class _Driver:
         """Perform the machine's effects until it has halted or waits for a person. Raises ``CancelledError`` after recording it."""
         session = self._session
         machine, stop = session.machine, session.stop
+        feed = session.feed if session.watchers else machine.feed
         try:
             session.begin()
             with stop.waking(self._waits.wake):
@@ -91,33 +105,23 @@ class _Driver:
                     if not stop.asked:
                         try:
                             with self._waits:
-                                event = await self._performed(effect)
+                                event = await self._performing(effect)
                         except (asyncio.CancelledError, KeyboardInterrupt) as error:
                             event, ended = self._cancelled(effect), error
                     if event is None:
                         if not stop.asked:
                             return
                         event = session.stopped()
-                    session.feed(event)
+                    feed(event)
                     if ended is not None and (self._waits.cancelled or not stop.asked or isinstance(ended, KeyboardInterrupt)):
                         raise ended
         finally:
             session.end()
 
-    async def _performed(self, effect: Effect) -> Event | None:
+    def _performing(self, effect: Effect) -> Coroutine[None, None, Event | None]:
         if isinstance(effect, AskModel):
-            return await self._ask(effect)
-        if isinstance(effect, AskApproval):
-            return await self._approved(effect)
-        session = self._session
-        if (question := session.approval_needed(effect)) is not None:
-            return question
-        self._calls = None
-        for index in list(session.interrupted):
-            answer = await self._answer(session.question_of(effect, index)) if session.approve else None
-            session.resettle(effect, index, answer)
-        self._calls = Calls(session, session.with_settled(effect))
-        return await self._calls.made()
+            return self._ask(effect)
+        return self._called(effect) if isinstance(effect, CallTools) else self._approved(effect)
 
     def _cancelled(self, effect: Effect) -> Cancelled:
         """The run was cancelled while the effect was performed."""
@@ -180,6 +184,17 @@ class _Driver:
         except Exception:  # noqa: BLE001  # the conversation is shown as it is, and the model may still take it
             return None
         return ContextCompacted(made.covers, made.text, made.usage, time.time())
+
+    async def _called(self, effect: CallTools) -> Event:
+        session = self._session
+        if (question := session.approval_needed(effect)) is not None:
+            return question
+        self._calls = None
+        for index in list(session.interrupted):
+            answer = await self._answer(session.question_of(effect, index)) if session.approve else None
+            session.resettle(effect, index, answer)
+        self._calls = Calls(session, session.with_settled(effect), self._awaited)
+        return await self._calls.made()
 
     async def _approved(self, effect: AskApproval) -> ApprovalGiven | None:
         session = self._session

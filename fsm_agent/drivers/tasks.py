@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -87,9 +87,11 @@ def _putting(done: asyncio.Future[T | Raised]) -> Callable[[T | Raised], None]:
 class Calls:
     """The calls of one reply."""
 
-    def __init__(self, session: Session, effect: CallTools) -> None:
+    def __init__(self, session: Session, effect: CallTools, awaited: Collection[str]) -> None:
+        """``awaited``: the tools that are awaited; the others run in threads."""
         self._session = session
         self._effect = effect
+        self._awaited = awaited
         self._batch: _Tasks | None = None
         self._begun = False
 
@@ -100,7 +102,7 @@ class Calls:
             tool = session.tools.get(effect.calls[0].name)
             if (tool is None or tool.timeout_s is None) and session.until() is None:
                 return await self._single(tool)
-        self._batch = batch = _Tasks(session, effect)
+        self._batch = batch = _Tasks(session, effect, self._awaited)
         try:
             while batch.goes_on():
                 await batch.wait()
@@ -126,7 +128,7 @@ class Calls:
             session.calls(0, call)
         self._begun = True
         try:
-            if tool is not None and tool.is_awaited:
+            if tool is not None and call.name in self._awaited:
                 seen = await tool.aobserve(call, lang)
             else:
                 came = await thread(lambda: observe(session.tools, call, lang), f"tool {call.name}")
@@ -143,16 +145,16 @@ class Calls:
 class _Tasks(Batch):
     """Calls that run in tasks, or in threads."""
 
-    def __init__(self, session: Session, effect: CallTools) -> None:
+    def __init__(self, session: Session, effect: CallTools, awaited: Collection[str]) -> None:
         super().__init__(session, effect)
+        self._awaited = awaited
         self._results: deque[tuple[int, Came]] = deque()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._some = asyncio.Event()
 
     def start(self, index: int, call: ToolCall) -> None:
-        tool = self.session.tools.get(call.name)
-        if tool is not None and tool.is_awaited:
-            self._tasks[index] = asyncio.create_task(self._awaited(index, tool, call))
+        if call.name in self._awaited:
+            self._tasks[index] = asyncio.create_task(self._observed(index, call))
         else:
             tools, lang = self.session.tools, self.lang
             done: asyncio.Future[Observation | Raised] = asyncio.get_running_loop().create_future()
@@ -182,10 +184,10 @@ class _Tasks(Batch):
         if left := [task for task in self._tasks.values() if not task.done()]:
             await asyncio.wait(left, timeout=GRACE_S)
 
-    async def _awaited(self, index: int, tool: Tool, call: ToolCall) -> None:
+    async def _observed(self, index: int, call: ToolCall) -> None:
         came: Came
         try:
-            came = await tool.aobserve(call, self.lang)
+            came = await self.session.tools[call.name].aobserve(call, self.lang)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001  # it is handed on; a task that raises Ctrl-C would end the loop
