@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -272,6 +273,15 @@ def test_ctrl_c_while_a_tool_runs(raw: RawServer, desk: Path) -> None:
     with terminal("ask", "Sleep", *of_model(raw), "--tools", "sleepy.py", "--trace", "run.jsonl", "--draw", "run.svg") as seen:
         seen.answers("sleep: running, ", "\x03")
         in_order(desk, seen)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
+def test_a_process_that_is_killed_while_a_person_is_asked_gives_the_terminal_back(raw: RawServer, desk: Path, number: int) -> None:
+    with asking(raw) as seen:
+        seen.until(KEYS)
+        seen.child.send_signal(number)
+        assert seen.ends() == -number
+    assert load(desk / "run.jsonl").replay().reason is None
 
 
 @pytest.mark.parametrize("keys", [[], ["n\r"], ["e\r"]], ids=["the question", "why not", "the arguments"])

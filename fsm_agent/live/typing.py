@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -33,18 +37,40 @@ def typed_line(console: Console, prompt: str, text: str = "") -> str | None:
         prompt = SHORT if console.width > ROOM else ""
     line, left = TypedLine(), None
     line.text, line.at = text, len(text)
-    with raw_keys() as read:
-        keys = Input(read)
+    with ExitStack() as terminal:
+        keys = Input(terminal.enter_context(raw_keys()))
         _write(console, ASK_FOR_PASTE)
-        try:
-            while left is None:
-                if not keys.waits:
-                    _draw(console, prompt, line)
-                left = _take(keys, line)
-            _draw(console, prompt, line)
-        finally:
-            _write(console, f"{NO_PASTE}\r\n")
+        terminal.callback(_write, console, f"{NO_PASTE}\r\n")
+        terminal.enter_context(_killed_in_order(terminal.close))
+        while left is None:
+            if not keys.waits:
+                _draw(console, prompt, line)
+            left = _take(keys, line)
+        _draw(console, prompt, line)
     return line.text if left == "done" else None
+
+
+@contextmanager
+def _killed_in_order(give_back: Callable[[], None]) -> Iterator[None]:
+    """As a context: a signal that ends the process calls ``give_back``, which leaves the context, and ends it then."""
+
+    def end(number: int, _frame: object) -> None:
+        try:
+            give_back()
+        finally:
+            signal.raise_signal(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []  # it may not be asked for signals
+    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _take(keys: Input, line: TypedLine) -> Left | None:
