@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--max-states", type=click.IntRange(min=1), default=10_000, show_default=True, help="Give up a search that comes to more states."
 )
-@click.option("--witness", metavar="REASON", help="Show the shortest run that ends with this reason, edge by edge.")
+@click.option("--witness", metavar="REASON", help="Show the shortest run that ends with this reason, or by this edge, edge by edge.")
 @click.option(
     "-o",
     "--output",
@@ -142,7 +142,7 @@ def _named(proof: Proof, witness: str | None) -> Run | None:
     """The run that is to be shown or drawn: the witness, or else what refutes."""
     if witness is None:
         return proof.counterexample.run if proof.counterexample is not None else None
-    ending = next((ending for ending in proof.endings if ending.reason == witness), None)
+    ending = next((ending for ending in (*proof.endings, *proof.further) if ending.reason == witness), None)
     if ending is None:
         known = ", ".join(ending.reason for ending in proof.endings) or "none, since the check ended before"
         raise Fault(f"--witness: {witness!r} is no halt reason of this machine; there are {known}")

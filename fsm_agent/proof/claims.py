@@ -70,6 +70,8 @@ class Proof:
     batch: int = BATCH
     endings: tuple[Ending, ...] = ()
     """Each halt reason, in the order of the table."""
+    further: tuple[Ending, ...] = ()
+    """Edges into Halted that are not named like their reason, such as ``retries_exhausted``, each with the shortest run that takes it."""
     counterexample: Endless | Fault | None = None
     undecided: Undecided | None = None
     """How far halting was searched, where that was not far enough."""
@@ -122,6 +124,7 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
     tool_calls = prover.most(core, lambda edge: edge.started)
     exact = all(bound is not None and bound.exact for bound in (model_calls, tool_rounds, tool_calls))
     settled = exact and all(ending.status != "undecided" for ending in endings)
+    further = tuple(_by_edge(prover, row.id, core) for row in rows if row.reason not in {None, row.id})
     return attrs.evolve(
         proof,
         verdict="refuted" if proof.structure.free_cycle else "proved" if settled else "undecided",
@@ -130,6 +133,7 @@ def _searched(proof: Proof, prover: Prover, rows: Sequence[Row]) -> Proof:
         tool_rounds=tool_rounds,
         tool_calls=tool_calls,
         endings=endings,
+        further=further,
         judged_in_part=tuple(in_part),
     )
 
@@ -158,6 +162,24 @@ def _ending(prover: Prover, reason: str, core: Core) -> Ending:
             return Ending(reason, "never", because=_in_order(keeps - alone, prover.guards))
         case Undecided(depth=depth):
             return Ending(reason, "undecided", depth=depth)
+
+
+def _by_edge(prover: Prover, edge: str, core: Core) -> Ending:
+    """The shortest run that halts by ``edge``."""
+
+    def taken(halt: Halt) -> bool:
+        return halt.edge == edge
+
+    found = prover.shortest(frozenset(), taken, ALONE_STATES)
+    if isinstance(found, Undecided):
+        found = prover.shortest(core, taken)
+    match found:
+        case Found(run=run):
+            return Ending(edge, "reached", run)
+        case Never(core=keeps):
+            return Ending(edge, "never", because=_in_order(keeps, prover.guards))
+        case Undecided(depth=depth):
+            return Ending(edge, "undecided", depth=depth)
 
 
 def _in_order(core: Core, guards: Sequence[Guard]) -> tuple[str, ...]:

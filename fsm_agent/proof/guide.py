@@ -46,5 +46,5 @@ class Guide:
     def _is_wanted_after(self, run: Run) -> bool:
         """Whether the last word may end as is wanted: whatever it is, the guard that stopped the run halts it, if nobody else does."""
         trips = [reading.guard for reading in run.readings if reading.trips]
-        ends = (Halt(trips[0], frozenset(trips)), Halt("cancelled", frozenset()), Halt("recording_ended", frozenset()))
+        ends = (Halt(trips[0], trips[0], frozenset(trips)), Halt("cancelled", "cancelled"), Halt("recording_ended", "recording_ended"))
         return any(self._wanted(end) for end in ends)

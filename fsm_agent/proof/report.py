@@ -189,6 +189,7 @@ class Report:
             "rests_on": list(proof.core),
             "structure": {**attrs.asdict(proof.structure), "spends": dict(proof.structure.spends)},
             "reasons": [self._ending(ending) for ending in proof.endings],
+            "further_edges": [self._ending(ending) for ending in proof.further],
             "warnings": self.warnings(),
             "counterexample": self._counterexample(),
             "searched_to": None if proof.undecided is None else proof.undecided.depth,

@@ -30,7 +30,9 @@ class Halt:
     """How a run ended."""
 
     reason: str
-    trips: frozenset[str]
+    edge: str
+    """The row that led to it: some reasons have several."""
+    trips: frozenset[str] = frozenset()
     """Every guard that tripped there."""
 
 
@@ -100,7 +102,7 @@ def key_of(run: Run, guards: Container[Guard] | None = None, *, fresh: bool = Fa
     """
     halt = halt_of(run)
     if halt is not None:
-        return f"{run.state} {halt.reason} {sorted(halt.trips)}", {}
+        return f"{run.state} {halt.edge} {sorted(halt.trips)}", {}
     used = "" if fresh else used_up(run)
     if run.chance is not None:
         return f"{run.state} after {run.chance} {[reading.guard for reading in run.readings if reading.trips]} {used}", {}
@@ -138,8 +140,9 @@ def halt_of(run: Run) -> Halt | None:
     """How ``run`` ended; None: it did not."""
     if run.state != HALTED or run.reason is None:
         return None
-    readings = run.log[-1].readings if run.log and isinstance(run.log[-1], Taken) else ()
-    return Halt(run.reason, frozenset(reading.guard for reading in readings if reading.trips))
+    last = run.log[-1] if run.log else None
+    edge, readings = (last.edge, last.readings) if isinstance(last, Taken) else ("", ())
+    return Halt(run.reason, edge, frozenset(reading.guard for reading in readings if reading.trips))
 
 
 def problem_of(run: Run, halting: Container[str]) -> str | None:

@@ -32,7 +32,7 @@ CONFIGURATIONS: tuple[tuple[str, dict[str, Any], str, int], ...] = (
 
 CLAIMS = (
     *("verdict", "model_calls", "tool_rounds", "tool_calls", "retries_a_call", "rests_on", "structure"),
-    *("reasons", "warnings", "counterexample"),
+    *("reasons", "further_edges", "warnings", "counterexample"),
 )
 
 
