@@ -497,7 +497,7 @@ def test_two_guards_of_one_reason_are_refused_as_everywhere() -> None:
 
 
 def test_a_space_that_is_too_big_is_never_proved() -> None:
-    proof = prove(classic(), max_states=20)
+    proof = prove(classic(), max_states=30)
     assert proof.verdict == "undecided"
     assert proof.undecided is not None
     words = report(classic(), proof)
