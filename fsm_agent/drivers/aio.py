@@ -59,7 +59,9 @@ async def arun(
     on_text: OnText | None = None,
     hooks: Iterable[Hook | Watcher] = (),
 ) -> Result:
-    """As ``run``, for asyncio: an async model, async tools and an async ``approve`` are awaited, sync models and tools run in threads.
+    """As ``run``, for asyncio: a model, tools and ``approve`` that are async are awaited, others run in threads, and hold up no task.
+
+    An async tool whose time is up, or whose run is cancelled, has a second to tidy up, and is then left alone.
 
     Raises ``asyncio.CancelledError`` when its task is cancelled, after the halt has been recorded; else as ``run``.
     """

@@ -49,7 +49,8 @@ def resume(
 
     ``trace``: a file, whose record is gone on with, or the ``trace`` of a result, and then nothing is written. ``approvals`` answers
     what the run waits for, and what it may ask later: a function of an ``ApprovalRequest``; a dict from the calls' keys to answers; or
-    one answer (True, False, an ``Approval``) to all. ``model``, ``tools`` and ``context`` as they were; so ``policy``, unless it was that
+    one answer (True, False, an ``Approval``) to all. A call that had begun when the process ended is asked about, too, but one answer to
+    all is none to that: it may have happened. ``model``, ``tools`` and ``context`` as they were; so ``policy``, unless it was that
     of side effects, or nobody was to be asked. Limits, protocol and language the record knows (``guards`` and ``protocol`` are needed for
     a user's own only). A run that has halted is given back as it is.
 
