@@ -134,7 +134,12 @@ def test_model_calls_are_the_calls_of_the_model(model: ScriptedModel) -> None:
 
 def test_a_hook_sees_the_run_at_its_beginning_and_after_every_event() -> None:
     seen: list[tuple[str, int]] = []
-    run("task", model=ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"]), tools=[add], hooks=[Told(lambda run: seen.append((run.state, run.step)))])
+    run(
+        "task",
+        model=ScriptedModel(["TOOL add a=1,b=2", "FINAL 3"]),
+        tools=[add],
+        hooks=[Told(lambda run: seen.append((run.state, run.step)))],
+    )
     assert seen == [("Deciding", 0), ("Executing", 1), ("Deciding", 1), ("Halted", 2)]
 
 
@@ -474,7 +479,9 @@ def test_a_run_within_a_tool_is_not_interrupted_between_its_effects(tmp_path: Pa
 
     @tool
     def delegate() -> str:
-        return run("inner", model=ScriptedModel(["TOOL add a=1,b=2"]), tools=[add], trace=tmp_path / "inner.jsonl", hooks=[Told(hook)]).message
+        return run(
+            "inner", model=ScriptedModel(["TOOL add a=1,b=2"]), tools=[add], trace=tmp_path / "inner.jsonl", hooks=[Told(hook)]
+        ).message
 
     cancelled(lambda path: run("outer", model=ScriptedModel(["TOOL delegate"]), tools=[delegate], trace=path), tmp_path)
     assert [taken.edge for taken in load(tmp_path / "inner.jsonl").edges] == ["model_replied", "call_tools", "cancelled_executing"]
