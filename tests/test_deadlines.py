@@ -81,7 +81,7 @@ def test_the_time_of_a_person_does_not_count(driver: Driver) -> None:
 
 
 @both
-@pytest.mark.parametrize("names", [("stuck",), ("stuck", "stuck", "work")], ids=["one call", "three calls"])
+@pytest.mark.parametrize("names", [("stuck",), ("stuck", "stuck", "stuck")], ids=["one call", "three calls"])
 def test_a_tool_is_given_up_when_what_is_left_of_the_time_is_up(driver: Driver, names: tuple[str, ...]) -> None:
     """The time that was spent before the person was asked counts."""
     held = threading.Event()
@@ -99,8 +99,7 @@ def test_a_tool_is_given_up_when_what_is_left_of_the_time_is_up(driver: Driver, 
     held.set()
     assert result.reason == "deadline"
     seen = [(each, text.partition(" after ")[0], kind) for each, text, kind in observed(result)[0]]
-    stuck_told = ("stuck", "TOOL_ERROR: no result of stuck", "timeout")
-    assert seen == [stuck_told if name == "stuck" else ("work", "worked", "ok") for name in names]
+    assert seen == [("stuck", "TOOL_ERROR: no result of stuck", "timeout")] * len(names)
 
 
 @both
