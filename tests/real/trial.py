@@ -18,7 +18,7 @@ from tests.real.server import MODEL
 from tests.real.tasks import Task
 
 MAX_STEPS = 4
-MAX_REPLY_TOKENS = 80
+MAX_REPLY_TOKENS = 64
 GUARDS = guards_from("production", max_steps=MAX_STEPS, max_tokens=4000)
 NAMED = {"final_answer", *(guard.reason for guard in GUARDS)}
 """How a run may end. ``model_error`` is not among them: the server must not fail."""

