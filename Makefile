@@ -48,7 +48,7 @@ test-real: $(REAL) ## Run the loop with a real, small model on this machine (dow
 	@$(BIN)/python -m tests.real
 
 CORE := fsm_agent/table.py,fsm_agent/machine/*,fsm_agent/events.py,fsm_agent/guards/*,fsm_agent/protocols/*,fsm_agent/traces/*
-CORE_TESTS := table machine search conformance guards_* *protocol* traces recordings_* ledger cli_import driver
+CORE_TESTS := table machine machine_* search conformance guards_* *protocol* traces recordings_* ledger cli_import driver resume
 
 cover: $(DEV) ## Run the core's tests with branch coverage, which must stay above 95 %
 	$(BIN)/python -m pytest -n auto --cov --cov-report= $(foreach name,$(CORE_TESTS),$(wildcard tests/test_$(name).py))

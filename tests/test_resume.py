@@ -280,7 +280,7 @@ def test_whether_a_tool_is_idempotent_is_what_it_says_now(driver: Driver, broken
     world = World()
     tools = [attrs.evolve(each, idempotent=True) for each in world.tools]
     result = driver.resume(broken, model=Steps(*TASK), tools=tools, max_parallel=1)
-    assert world.made[:2] == ["look 2/2", "pay 2/3"]
+    assert sorted(world.made[:2]) == ["look 2/2", "pay 2/3"]
     assert result.answer == "done"
 
 
@@ -303,7 +303,7 @@ def test_what_a_person_had_said_is_not_asked_again(driver: Driver, tmp_path: Pat
         result = driver.resume(
             path, lambda request: pytest.fail(f"{request}") if not request.interrupted else None, model=Steps(*script), tools=world.tools
         )
-        assert world.made == made
+        assert sorted(world.made) == made
         first = ("pay", UNKNOWN.format("pay"), "interrupted") if begins == ENDED else ("pay", "paid 1", "ok")
         assert observed(result) == [[first, ("pay", "denied by a person: too dear", "denied"), ("pay", "paid 30", "ok")]]
         whole(path)
