@@ -650,7 +650,7 @@ def test_ctrl_c_ends_the_process_at_once_and_no_thread_is_waited_for(awaits: boo
     command = [sys.executable, "-c", textwrap.dedent(source)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "began\n"
+        assert process.stdout.readline().startswith("began")  # two calls may say so at once
         error = interrupted_to_its_end(process)
     assert error.rstrip().splitlines()[-1] == "KeyboardInterrupt"
     assert process.returncode == -signal.SIGINT
