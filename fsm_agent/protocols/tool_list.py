@@ -29,6 +29,12 @@ def tool_list(tools: tuple[ToolSpec, ...], lang: Language) -> list[str]:
     return lines
 
 
+def call_form(tool: ToolSpec) -> str:
+    """A call of the tool as JSON, with types in the place of values: ``{"tool": "add", "arguments": {"a": <integer>}}``."""
+    arguments = ", ".join(f"{_json(name)}: <{_kind(schema)}>" for name, schema in parameters_of(tool).items())
+    return f'{{"tool": {_json(tool.name)}, "arguments": {{{arguments}}}}}'
+
+
 def parameters_of(tool: ToolSpec) -> Mapping[str, Any]:
     """The JSON Schemas of the tool's parameters, by name; none where its schema is not one of an object."""
     properties = tool.parameters.get("properties")
