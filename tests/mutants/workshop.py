@@ -104,4 +104,7 @@ class Workshop:
     def _python(self, timeout_s: float, *arguments: str) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "PYTHONPATH": str(self.folder), "LC_ALL": "C.UTF-8"}
         command = [sys.executable, *arguments]
-        return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=timeout_s, check=False)
+        while True:
+            result = subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=timeout_s, check=False)
+            if result.returncode >= 0:
+                return result  # else it was killed by somebody else, which says nothing of the mutant
