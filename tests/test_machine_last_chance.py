@@ -444,6 +444,13 @@ def test_a_combined_guard_leaves_one_if_all_its_parts_do(guard: Guard, chance: b
         assert fed(ON, *STEP, says("3"), guards=(guard,)).reason == guard.reason
 
 
+def test_a_guard_that_takes_the_place_of_one_without_a_chance_may_leave_one() -> None:
+    cap = (MaxSteps(1) & ~MaxSteps(5)).named("denied")
+    run = fed(ON, *STEP, guards=(cap,))
+    assert (run.chance, path(run)[-1], run.history[-1].content) == (OBSERVING, "last_chance", LAST_CALL.format("denied"))
+    assert fed(ON, *STEP, says("3"), guards=(cap,)).reason == "denied"
+
+
 def test_a_warning_and_a_last_chance_are_two_things() -> None:
     guards = (ConsecutiveErrors(3, warn_at=1), MaxSteps(1))
     run = fed(ON, *FAIL, guards=guards)
